@@ -1,0 +1,145 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/mesh/mesh.h"
+#include "base/result.h"
+
+/// The job spec as a value: what a person writes in JOB.yaml, with every default filled in. docs/job-spec.md is the reference.
+/// Parsing, `--set`, suggestions for misspelt keys and writing back live in base/config/job_spec_parser.h.
+namespace troupe {
+
+enum class ModelInit { kPretrained, kRandom };
+enum class DType { kFp32, kBf16, kBf16Pure };
+enum class PlacementKind { kColocated, kDisjoint, kCounts, kExplicit };
+enum class ScheduleKind { kCosine, kLinear, kConstant };
+enum class TooLong { kFail, kSkip, kTruncateText };
+enum class OnBadRecord { kFail, kSkip };
+enum class Supervise { kAll, kLast };
+
+struct ModelSpec {
+  std::string path;  // Hugging Face folder, absolute
+  ModelInit init = ModelInit::kPretrained;
+  DType dtype = DType::kBf16;
+};
+
+/// Training of one component: "vision", "merger" or "text".
+struct ComponentSpec {
+  bool train = true;
+  std::optional<double> lr;  // training.optimizer.lr when absent
+};
+
+struct GroupSpec {
+  std::string name;
+  std::vector<std::string> components;
+  Mesh mesh;
+  int zero = 1;
+  bool tp_sequence = false;
+  /// Vision groups only: images in a unit; 0: the images of one text microbatch over all lanes.
+  int unit_images = 0;
+};
+
+struct PlacementSpec {
+  PlacementKind kind = PlacementKind::kColocated;
+  std::map<std::string, int> counts;                        // kCounts: slots of each group
+  std::map<std::string, std::vector<std::string>> slots;    // kExplicit: "node:index", "node:0-3", "node:*"
+};
+
+struct DataSource {
+  std::string path;        // absolute
+  std::string image_root;  // absolute; the folder of `path` when not given
+  double take_fraction = 1.0;
+  int64_t take_records = -1;  // >= 0: that many records instead of the fraction
+};
+
+struct SyntheticData {
+  int images = 1;
+  int height = 448, width = 448;  // pixels
+  int text_tokens = 512;
+  int64_t samples = 4096;
+};
+
+struct DataSpec {
+  std::vector<DataSource> sources;
+  std::optional<SyntheticData> synthetic;
+  bool shuffle = true;
+  int64_t max_sample_tokens = 8192;
+  TooLong too_long = TooLong::kFail;
+  int64_t pack_tokens = 0;
+  std::optional<int64_t> min_pixels, max_pixels;  // absent: the model folder's preprocessor_config.json
+  Supervise supervise = Supervise::kAll;
+  OnBadRecord on_bad_record = OnBadRecord::kFail;
+  int workers = 0;  // decode threads a host; 0: auto
+};
+
+struct EvalSpec {
+  double split = 0;  // fraction held out from data.sources
+  std::vector<DataSource> sources;
+  int64_t every = 0;  // steps; 0: never while training
+  int64_t max_samples = 0;  // 0: all
+};
+
+struct OptimizerSpec {
+  double lr = 1e-5;
+  std::array<double, 2> betas = {0.9, 0.95};
+  double eps = 1e-8;
+  double weight_decay = 0.1;
+  double clip = 1.0;  // 0: off
+};
+
+struct ScheduleSpec {
+  ScheduleKind type = ScheduleKind::kCosine;
+  double warmup_ratio = 0;
+  std::optional<int64_t> warmup_steps;
+  double min_ratio = 0;
+};
+
+struct TrainingSpec {
+  std::optional<int64_t> steps;
+  std::optional<double> epochs;
+  int64_t global_batch = 1;         // samples
+  int64_t microbatch_samples = 1;   // sequences (samples, or packs when pack_tokens > 0) in a text unit
+  int64_t microbatch_tokens = 0;    // > 0: token budget of a text unit instead
+  OptimizerSpec optimizer;
+  ScheduleSpec schedule;
+  uint64_t seed = 1;
+  int max_skipped = 5;
+};
+
+struct CheckpointSpec {
+  int64_t every = 0;  // steps; 0: none while training
+  int keep = 3;
+  bool export_at_end = true;
+};
+
+struct DebugDump {
+  std::vector<int64_t> steps;
+  bool gradients = false, vision_rows = false, samples = false, weights = false;
+};
+
+struct JobSpec {
+  std::string name;
+  std::string file;  // absolute path of the JOB.yaml; empty when made in memory
+  ModelSpec model;
+  std::map<std::string, ComponentSpec> components;  // always vision, merger, text
+  std::vector<GroupSpec> groups;                    // in the spec's order
+  PlacementSpec placement;
+  DataSpec data;
+  EvalSpec eval;
+  TrainingSpec training;
+  CheckpointSpec checkpoint;
+  int64_t log_every = 1;
+  std::string device = "auto";  // auto | cpu | cuda
+  int threads = 0;              // intra-op threads a slot on CPUs; 0: shared out evenly
+  int credits = 2;              // schedule.credits: units the encoder may run ahead (disjoint) or keep in flight (colocated; 0: all)
+  DebugDump debug;
+
+  const GroupSpec* group_of_component(const std::string& component) const;
+};
+
+}  // namespace troupe

@@ -1,0 +1,33 @@
+# Compiler settings that every target of the tree shares.
+
+find_program(TROUPE_CCACHE ccache)
+if(TROUPE_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
+      CCACHE_SLOPPINESS=pch_defines,time_macros ${TROUPE_CCACHE})
+endif()
+find_program(TROUPE_MOLD mold)
+if(TROUPE_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+if(TROUPE_SANITIZE)
+  add_compile_options(-fsanitize=${TROUPE_SANITIZE} -fno-omit-frame-pointer -g1)
+  add_link_options(-fsanitize=${TROUPE_SANITIZE})
+endif()
+
+add_library(troupe_settings INTERFACE)
+target_include_directories(troupe_settings INTERFACE "${PROJECT_SOURCE_DIR}")
+target_compile_options(troupe_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion
+                       -Wnon-virtual-dtor -Woverloaded-virtual -Wno-sign-conversion>)
+if(TROUPE_WERROR)
+  target_compile_options(troupe_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
+endif()
+
+# troupe_library(NAME SOURCES a.cpp ... LINK target ...): one library of the tree.
+function(troupe_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC troupe_settings ${ARG_LINK})
+endfunction()

@@ -1,0 +1,16 @@
+# troupe_test(NAME SOURCES a_test.cpp ... LINK target ... LABELS unit TIMEOUT 60): one Catch2 program, one CTest entry.
+find_package(Catch2 2 REQUIRED)
+add_library(troupe_catch_main STATIC "${PROJECT_SOURCE_DIR}/tests/catch_main.cpp")
+target_link_libraries(troupe_catch_main PUBLIC Catch2::Catch2)
+
+function(troupe_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 60)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE troupe_settings troupe_catch_main ${ARG_LINK})
+  target_compile_definitions(${name} PRIVATE TROUPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TROUPE_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT} SKIP_RETURN_CODE 77)
+endfunction()

@@ -1,0 +1,17 @@
+# Every version that Troupe is built and tested with, in one place. Sourced by the other scripts.
+
+# Debian 12 / Ubuntu 24.04 packages (the distribution pins their versions).
+TROUPE_APT_BUILD="build-essential cmake ninja-build ccache mold git ca-certificates python3 python3-venv python3-dev
+  libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libspdlog-dev libyaml-cpp-dev nlohmann-json3-dev
+  libcli11-dev libsqlite3-dev libpcre2-dev libjpeg62-turbo-dev libpng-dev libwebp-dev libxxhash-dev libssl-dev
+  libucx-dev libgloo-dev"
+TROUPE_APT_TESTS="catch2"
+# Ubuntu names one package differently.
+TROUPE_APT_UBUNTU_RENAMES="libjpeg62-turbo-dev=libjpeg-turbo8-dev"
+
+# LibTorch is taken from the torch wheel; a CPU build needs these three and nothing else.
+TROUPE_TORCH="torch==2.11.0"
+TROUPE_LIBTORCH_WHEELS="torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85"
+
+# The tests compare against these (the parity label runs transformers live).
+TROUPE_TEST_WHEELS="torch==2.11.0 torchvision==0.26.0 transformers==5.24.0 safetensors pillow tokenizers numpy"
