@@ -31,3 +31,12 @@ function(troupe_library name)
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC troupe_settings ${ARG_LINK})
 endfunction()
+
+# troupe_add_rooms(a b ...): the subfolders that have a CMakeLists.txt, in this order (lower layers first).
+macro(troupe_add_rooms)
+  foreach(room ${ARGN})
+    if(EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/${room}/CMakeLists.txt")
+      add_subdirectory(${room})
+    endif()
+  endforeach()
+endmacro()
