@@ -32,6 +32,7 @@ struct TextResult {
   double loss_sum = 0;               // sum of token losses of the whole unit; the same on every tp rank
   int64_t correct = 0;               // targets that are the most likely token
   std::vector<double> sample_loss;   // [n] sums by sample
+  std::vector<int64_t> predicted;    // [L] the most likely token of each loss row; filled when keep_context is false (evaluation)
 };
 
 struct TextContext {
