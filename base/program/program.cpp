@@ -1,0 +1,180 @@
+#include "base/program/program.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+namespace troupe {
+namespace {
+constexpr std::array<const char*, 8> kOpNames = {"forward", "backward", "post", "wait", "reduce", "combine", "update", "gather"};
+
+Result<Op> op_from_name(const std::string& name) {
+  for (size_t i = 0; i < kOpNames.size(); ++i)
+    if (name == kOpNames[i]) return static_cast<Op>(i);
+  return invalid_argument("program: unknown instruction '" + name + "'");
+}
+
+bool group_is_trained(const JobSpec& spec, const GroupSpec& group) {
+  return std::any_of(group.components.begin(), group.components.end(), [&](const std::string& c) {
+    const auto it = spec.components.find(c);
+    return it == spec.components.end() || it->second.train;
+  });
+}
+
+int group_index(const JobSpec& spec, const std::string& component) {
+  for (size_t g = 0; g < spec.groups.size(); ++g) {
+    const auto& held = spec.groups[g].components;
+    if (std::find(held.begin(), held.end(), component) != held.end()) return static_cast<int>(g);
+  }
+  return -1;
+}
+
+/// Groups share a slot unless the placement keeps them apart; only then does running ahead overlap anything.
+bool may_share_slots(const JobSpec& spec) { return spec.placement.kind == PlacementKind::kColocated; }
+
+std::vector<std::string> group_names(const JobSpec& spec) {
+  std::vector<std::string> names;
+  for (const GroupSpec& g : spec.groups) names.push_back(g.name);
+  return names;
+}
+}  // namespace
+
+const char* op_name(Op op) { return kOpNames[static_cast<size_t>(op)]; }
+
+std::string Program::to_json() const {
+  nlohmann::ordered_json j;
+  j["groups"] = groups;
+  j["credits"] = credits;
+  j["edges"] = nlohmann::ordered_json::array();
+  for (const ProgramEdge& e : edges) j["edges"].push_back({{"producer", e.producer}, {"consumer", e.consumer}, {"gradient", e.gradient}});
+  j["loops"] = nlohmann::ordered_json::array();
+  for (const RecordedLoop& l : loops) {
+    nlohmann::ordered_json calls = nlohmann::ordered_json::array();
+    for (const RecordedCall& c : l.calls) calls.push_back({{"op", op_name(c.op)}, {"group", c.group}});
+    j["loops"].push_back({{"units_of", l.units_of}, {"calls", calls}});
+  }
+  return j.dump();
+}
+
+Result<Program> Program::from_json(const std::string& text) {
+  const auto j = nlohmann::json::parse(text, nullptr, false);
+  if (j.is_discarded() || !j.is_object()) return invalid_argument("program: not a JSON object");
+  Program p;
+  try {
+    p.groups = j.at("groups").get<std::vector<std::string>>();
+    p.credits = j.at("credits").get<int>();
+    for (const auto& e : j.at("edges")) p.edges.push_back({e.at("producer"), e.at("consumer"), e.at("gradient")});
+    for (const auto& l : j.at("loops")) {
+      RecordedLoop loop;
+      loop.units_of = l.at("units_of");
+      for (const auto& c : l.at("calls")) {
+        TROUPE_ASSIGN(const Op op, op_from_name(c.at("op")));
+        loop.calls.push_back({op, c.at("group")});
+      }
+      p.loops.push_back(std::move(loop));
+    }
+  } catch (const nlohmann::json::exception& e) {
+    return invalid_argument(std::string("program: ") + e.what());
+  }
+  return p;
+}
+
+Recorder::Recorder(std::vector<std::string> groups) { program_.groups = std::move(groups); }
+void Recorder::edge(int producer, int consumer, bool gradient) { program_.edges.push_back({producer, consumer, gradient}); }
+void Recorder::credits(int units) { program_.credits = units; }
+
+void Recorder::for_units(int group, const std::function<void()>& body) {
+  TROUPE_CHECK(open_ == nullptr);
+  RecordedLoop loop;
+  loop.units_of = group;
+  open_ = &loop;
+  body();
+  open_ = nullptr;
+  program_.loops.push_back(std::move(loop));
+}
+
+void Recorder::forward(int group) {
+  TROUPE_CHECK(open_ != nullptr && open_->units_of == group);
+  open_->calls.push_back({Op::kForward, group});
+}
+void Recorder::backward(int group) {
+  TROUPE_CHECK(open_ != nullptr && open_->units_of == group);
+  open_->calls.push_back({Op::kBackward, group});
+}
+void Recorder::combine() { program_.loops.push_back({-1, {{Op::kCombine, -1}}}); }
+
+void Recorder::step(int group) {
+  // Gradients are reduced before the one norm of all groups is combined; weights change only after it.
+  const auto at = std::find_if(program_.loops.begin(), program_.loops.end(), [](const RecordedLoop& l) {
+    return std::any_of(l.calls.begin(), l.calls.end(), [](const RecordedCall& c) { return c.op == Op::kCombine; });
+  });
+  program_.loops.insert(at, {-1, {{Op::kReduce, group}}});
+  program_.loops.push_back({-1, {{Op::kUpdate, group}, {Op::kGather, group}}});
+}
+
+Program Recorder::finish() { return std::move(program_); }
+
+namespace {
+/// Encoder and decoder of a job, with the boundary between them.
+struct Roles {
+  int encoder = -1, decoder = -1;
+};
+Roles roles_of(const JobSpec& spec) { return {group_index(spec, "vision"), group_index(spec, "text")}; }
+}  // namespace
+
+Program record_training_loop(const JobSpec& spec) {
+  const auto [vision, text] = roles_of(spec);
+  const bool encoder_trained = group_is_trained(spec, spec.groups[static_cast<size_t>(vision)]);
+  const bool decoder_trained = group_is_trained(spec, spec.groups[static_cast<size_t>(text)]);
+  Recorder r(group_names(spec));
+  r.edge(vision, text, encoder_trained);
+  r.credits(may_share_slots(spec) ? 0 : spec.credits);
+  r.for_units(vision, [&] { r.forward(vision); });
+  r.for_units(text, [&] {
+    r.forward(text);
+    if (encoder_trained || decoder_trained) r.backward(text);
+  });
+  if (encoder_trained) r.for_units(vision, [&] { r.backward(vision); });
+  r.combine();
+  if (encoder_trained) r.step(vision);
+  if (decoder_trained) r.step(text);
+  return r.finish();
+}
+
+Program record_evaluation_loop(const JobSpec& spec) {
+  const auto [vision, text] = roles_of(spec);
+  Recorder r(group_names(spec));
+  r.edge(vision, text, false);
+  r.credits(spec.credits);
+  r.for_units(vision, [&] { r.forward(vision); });
+  r.for_units(text, [&] { r.forward(text); });
+  r.combine();
+  return r.finish();
+}
+
+StepShape shape_of(const Program& program, const StepPlan& plan) {
+  StepShape shape;
+  shape.units.assign(program.groups.size(), 0);
+  for (const ProgramEdge& e : program.edges) {
+    shape.units[static_cast<size_t>(e.producer)] = plan.vision_units();
+    shape.units[static_cast<size_t>(e.consumer)] = plan.text_units();
+    shape.feeds.push_back(plan.feeds());
+  }
+  return shape;
+}
+
+std::string Instruction::to_string(const Program& program) const {
+  std::string text = group < 0 ? "all" : program.groups[static_cast<size_t>(group)];
+  text += std::string(".") + op_name(op);
+  if (unit < 0) return text;
+  text += "(" + std::to_string(unit);
+  if (edge >= 0) {
+    const ProgramEdge& e = program.edges[static_cast<size_t>(edge)];
+    const int other = group == e.producer ? e.consumer : e.producer;
+    text += (op == Op::kPost ? " -> " : " <- ") + program.groups[static_cast<size_t>(other)] + " " + std::to_string(peer_unit);
+    if (gradient) text += ", gradient";
+  }
+  return text + ")";
+}
+
+}  // namespace troupe

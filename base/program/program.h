@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/config/job_spec.h"
+#include "base/data/batch_plan.h"
+#include "base/result.h"
+
+/// Programs: the training loop recorded once, expanded for each step into one global order of instructions of which every actor host
+/// runs its own subsequence. Pure: the driver prints and checks the same order that the hosts run.
+namespace troupe {
+
+enum class Op : uint8_t { kForward, kBackward, kPost, kWait, kReduce, kCombine, kUpdate, kGather };
+const char* op_name(Op op);
+
+/// A boundary between two groups: rows go from producer to consumer, gradients back.
+struct ProgramEdge {
+  int producer = 0, consumer = 0;
+  bool gradient = true;  // false when nothing behind the boundary is trained
+};
+
+/// What the recorder heard: calls on groups, in loops over a group's units.
+struct RecordedCall {
+  Op op = Op::kForward;
+  int group = 0;
+};
+struct RecordedLoop {
+  int units_of = -1;  // group whose units the loop runs over; -1: once a step
+  std::vector<RecordedCall> calls;
+};
+
+struct Program {
+  std::vector<std::string> groups;
+  std::vector<ProgramEdge> edges;
+  std::vector<RecordedLoop> loops;
+  int credits = 0;  // units a producer may be ahead of its backward; 0: all of a step
+  /// A stable text form (JSON); equal texts mean equal programs.
+  std::string to_json() const;
+  static Result<Program> from_json(const std::string& text);
+};
+
+/// Records a loop written as calls on groups.
+class Recorder {
+ public:
+  explicit Recorder(std::vector<std::string> groups);
+  void edge(int producer, int consumer, bool gradient);
+  void credits(int units);
+  /// Records `body` once, for all units of `group`: body calls forward/backward of that group.
+  void for_units(int group, const std::function<void()>& body);
+  void forward(int group);
+  void backward(int group);
+  void combine();
+  void step(int group);  // reduce before combine, update and gather after it
+  Program finish();
+
+ private:
+  Program program_;
+  RecordedLoop* open_ = nullptr;
+};
+
+/// The training loop of a job: encoder forward, decoder forward and backward, encoder backward, combine, step. Frozen groups have no
+/// backward; no gradient crosses a boundary behind which nothing is trained.
+Program record_training_loop(const JobSpec& spec);
+/// Forward passes only, for evaluation.
+Program record_evaluation_loop(const JobSpec& spec);
+
+/// Counts of one step, from the index: units of each group and which consumer units each producer unit feeds.
+struct StepShape {
+  std::vector<int> units;                             // [group]
+  std::vector<std::vector<std::vector<int>>> feeds;   // [edge][producer unit] -> consumer units, ascending
+};
+StepShape shape_of(const Program& program, const StepPlan& plan);
+
+struct Instruction {
+  Op op = Op::kForward;
+  int group = 0;
+  int unit = -1;       // of `group`; -1 for per-step instructions
+  int edge = -1;       // kPost, kWait
+  int peer_unit = -1;  // kPost, kWait: the unit at the other end
+  bool gradient = false;  // kPost, kWait: backward direction
+  bool operator==(const Instruction&) const = default;
+  /// "text.wait(0 <- vision 2)"
+  std::string to_string(const Program& program) const;
+};
+
+/// The global order of a step. Every host's list is the subsequence of its groups.
+std::vector<Instruction> expand(const Program& program, const StepShape& shape);
+/// Checks an order as if no send had a buffer and every group ran alone on its hosts: every post has its wait, every wait comes after
+/// its post, nothing waits in a circle. The error prints what is wrong.
+Status check_order(const Program& program, const StepShape& shape, const std::vector<Instruction>& order);
+
+}  // namespace troupe
