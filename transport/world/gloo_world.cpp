@@ -1,0 +1,204 @@
+#include <map>
+#include <mutex>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include "transport/world/exchange_communicator.h"
+#include "transport/world/kv_c10d_store.h"
+#include "transport/world/solo_communicator.h"
+
+/// Gloo is used for its connections only, through point-to-point sends and receives. Two reasons: a process group's collectives
+/// cannot be interrupted, while a waiting send or receive can (Work::abort), and its reductions of bf16 round after every addition.
+namespace troupe {
+namespace {
+
+using Work = c10::intrusive_ptr<c10d::Work>;
+
+/// Tags of one communicator repeat after so many exchanges; Gloo keeps a queue for each tag it has seen.
+constexpr int kTagsPerCommunicator = 1024;
+
+/// The connections of one rank to all others of its world, shared by its communicators. abort() from any thread, the rest owner only.
+class GlooLinks {
+ public:
+  GlooLinks(c10::intrusive_ptr<c10d::ProcessGroupGloo> group, std::string name, std::chrono::milliseconds timeout)
+      : group_(std::move(group)), name_(std::move(name)), timeout_(timeout) {}
+
+  /// `ranks` maps a transfer's peer to its rank in the world.
+  void exchange(const std::vector<PeerExchange::Transfer>& sends, const std::vector<PeerExchange::Transfer>& receives,
+                const std::vector<int>& ranks, const std::string& name, int tag);
+  void abort();
+
+ private:
+  struct Pending {
+    Work work;
+    int peer;
+    bool sending;
+  };
+  void post(const PeerExchange::Transfer& transfer, const std::vector<int>& ranks, const std::string& name, int tag, bool sending);
+  void wait_all(const std::string& name);
+  Error failure(const std::string& name, int peer, bool sending, const std::string& reason);
+
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
+  std::string name_;
+  std::chrono::milliseconds timeout_;
+  std::vector<Pending> pending_;  // changed by the owner under mutex_, read by abort()
+  std::mutex mutex_;
+  bool aborted_ = false;
+};
+
+Error GlooLinks::failure(const std::string& name, int peer, bool sending, const std::string& reason) {
+  std::lock_guard lock(mutex_);
+  if (aborted_) return make_error(ErrorCode::kAborted, name + ": the world was aborted");
+  const std::string what = name + ": " + (sending ? "sending to" : "receiving from") + " rank " + std::to_string(peer);
+  if (reason.find("imed out") != std::string::npos) {
+    return deadline_exceeded(what + " did not end within " + std::to_string(timeout_.count()) + " ms");
+  }
+  return unavailable(what + " failed: " + reason);
+}
+
+void GlooLinks::post(const PeerExchange::Transfer& transfer, const std::vector<int>& ranks, const std::string& name, int tag, bool sending) {
+  if (transfer.tensor.numel() == 0) return;
+  const int peer = ranks[static_cast<size_t>(transfer.peer)];
+  std::vector<at::Tensor> tensors{transfer.tensor};
+  std::unique_lock lock(mutex_);
+  if (aborted_) {
+    lock.unlock();
+    throw ErrorException(failure(name, peer, sending, ""));
+  }
+  try {
+    Work work = sending ? group_->send(tensors, peer, tag) : group_->recv(tensors, peer, tag);
+    pending_.push_back({std::move(work), peer, sending});
+  } catch (const std::exception& e) {
+    lock.unlock();
+    throw ErrorException(failure(name, peer, sending, e.what()));
+  }
+}
+
+/// Works stay in pending_ while they are waited for, so that abort() can reach the one that blocks.
+void GlooLinks::wait_all(const std::string& name) {
+  for (const Pending& pending : pending_) {
+    bool done = false;
+    std::string reason = "interrupted";
+    try {
+      done = pending.work->wait(timeout_);
+    } catch (const std::exception& e) {
+      reason = e.what();
+    }
+    if (!done) throw ErrorException(failure(name, pending.peer, pending.sending, reason));
+  }
+}
+
+void GlooLinks::exchange(const std::vector<PeerExchange::Transfer>& sends, const std::vector<PeerExchange::Transfer>& receives,
+                         const std::vector<int>& ranks, const std::string& name, int tag) {
+  const auto clear = [this] {
+    std::vector<Pending> ended;
+    std::lock_guard lock(mutex_);
+    ended.swap(pending_);
+  };
+  try {
+    for (const auto& transfer : receives) post(transfer, ranks, name, tag, false);
+    for (const auto& transfer : sends) post(transfer, ranks, name, tag, true);
+    wait_all(name);
+  } catch (...) {
+    clear();
+    throw;
+  }
+  clear();
+}
+
+void GlooLinks::abort() {
+  std::lock_guard lock(mutex_);
+  aborted_ = true;
+  for (const Pending& pending : pending_) pending.work->abort();
+}
+
+/// One communicator's view of the links.
+class GlooExchange final : public PeerExchange {
+ public:
+  GlooExchange(GlooLinks& links, std::string name, std::vector<int> ranks, int first_tag)
+      : links_(links), name_(std::move(name)), ranks_(std::move(ranks)), first_tag_(first_tag) {}
+  void exchange(const std::vector<Transfer>& sends, const std::vector<Transfer>& receives) override {
+    // Both ends count their exchanges alike; were one ahead, its data would wait for the deadline instead of being taken for another's.
+    const int tag = first_tag_ + count_;
+    count_ = (count_ + 1) % kTagsPerCommunicator;
+    links_.exchange(sends, receives, ranks_, name_, tag);
+  }
+
+ private:
+  GlooLinks& links_;
+  std::string name_;
+  std::vector<int> ranks_;
+  int first_tag_, count_ = 0;
+};
+
+class GlooWorld final : public World {
+ public:
+  explicit GlooWorld(const WorldOptions& options, std::unique_ptr<GlooLinks> links);
+  const Mesh& mesh() const override { return mesh_; }
+  int rank() const override { return rank_; }
+  Communicator& over(AxisSet axes) override;
+  void abort() override {
+    if (links_) links_->abort();
+  }
+
+ private:
+  std::string name_;
+  Mesh mesh_;
+  int rank_;
+  std::unique_ptr<GlooLinks> links_;  // null: every communicator has one member
+  SoloCommunicator solo_;
+  std::map<AxisSet, std::unique_ptr<Communicator>> communicators_;
+};
+
+GlooWorld::GlooWorld(const WorldOptions& options, std::unique_ptr<GlooLinks> links)
+    : name_(options.name), mesh_(options.mesh), rank_(options.rank), links_(std::move(links)) {
+  int first_tag = 0;
+  for (const AxisSet axes : options.axes) {
+    if (mesh_.size(axes) == 1 || communicators_.count(axes) > 0) continue;
+    const std::string name = "world " + name_ + " over " + axes.to_string() + ", rank " + std::to_string(rank_);
+    auto exchange = std::make_unique<GlooExchange>(*links_, name, mesh_.peers(rank_, axes), first_tag);
+    communicators_[axes] = std::make_unique<ExchangeCommunicator>(name, mesh_.index_among_peers(rank_, axes), mesh_.size(axes), std::move(exchange));
+    first_tag += kTagsPerCommunicator;
+  }
+}
+
+Communicator& GlooWorld::over(AxisSet axes) {
+  if (mesh_.size(axes) == 1) return solo_;
+  const auto found = communicators_.find(axes);
+  if (found == communicators_.end()) {
+    throw ErrorException(internal_error("world " + name_ + " was made without a communicator over " + axes.to_string()));
+  }
+  return *found->second;
+}
+
+Result<std::unique_ptr<GlooLinks>> connect(const WorldOptions& options, KvStore& store) {
+  const std::string name = "world " + options.name + ", rank " + std::to_string(options.rank);
+  try {
+    auto gloo = c10d::ProcessGroupGloo::Options::create(options.timeout);
+    gloo->threads = 1;  // they run collectives, of which there are none
+    gloo->devices = {c10d::ProcessGroupGloo::createDeviceForHostname(options.interface_address)};
+    auto group = c10::make_intrusive<c10d::ProcessGroupGloo>(make_kv_c10d_store(store, options.name + "/gloo/", options.timeout), options.rank,
+                                                            options.mesh.ranks(), gloo);
+    return std::make_unique<GlooLinks>(std::move(group), name, options.timeout);
+  } catch (const ErrorException& e) {
+    return wrap(e.error, name + " could not meet its peers");
+  } catch (const std::exception& e) {
+    return unavailable(name + " could not connect on " + options.interface_address + ": " + e.what());
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<World>> create_gloo_world(const WorldOptions& options, KvStore& store) {
+  if (options.rank < 0 || options.rank >= options.mesh.ranks()) {
+    return invalid_argument("world " + options.name + ": rank " + std::to_string(options.rank) + " of " + options.mesh.to_string());
+  }
+  bool connected = false;
+  for (const AxisSet axes : options.axes) connected = connected || options.mesh.size(axes) > 1;
+  std::unique_ptr<GlooLinks> links;
+  if (connected) {
+    TROUPE_ASSIGN(links, connect(options, store));
+  }
+  return std::unique_ptr<World>(std::make_unique<GlooWorld>(options, std::move(links)));
+}
+
+}  // namespace troupe
