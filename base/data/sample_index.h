@@ -47,4 +47,8 @@ struct SampleIndex {
   static Result<SampleIndex> read(const std::string& path);
 };
 
+/// Whether the sample is held out when `eval.split` is `fraction`: the same answer everywhere and for every seed, since it depends on
+/// the sample's source and record number only. The rule is XXH64(source, record as little-endian int64, seed 0) < fraction * 2^64.
+bool in_eval_split(const IndexedSample& sample, double fraction);
+
 }  // namespace troupe
