@@ -1,0 +1,20 @@
+#include "actors/kernels/row_loops.h"
+
+namespace troupe {
+
+extern const RowLoops kRowLoopsBaseline;
+extern const RowLoops kRowLoopsAvx2;
+extern const RowLoops kRowLoopsAvx512;
+
+const RowLoops& row_loops() {
+  static const RowLoops& chosen = []() -> const RowLoops& {
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) {
+      return kRowLoopsAvx512;
+    }
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return kRowLoopsAvx2;
+    return kRowLoopsBaseline;
+  }();
+  return chosen;
+}
+
+}  // namespace troupe
