@@ -39,4 +39,11 @@ struct ReshardPlan {
 /// Cost: O(T log T).
 Result<ReshardPlan> plan_reshard(const RowLayout& producer, const RowLayout& consumer);
 
+/// The piece as the gradient travels: from the consumer's rows back to the producer's. Ascending in its own `target`, the producer's rows.
+ReshardPiece reversed(const ReshardPiece& piece);
+
+/// How a consumer that holds all of `rows` on each of its `tp` ranks takes them over the wire: rank i gets the i-th contiguous stripe
+/// (cut_begin) and gathers the others inside its own world. Sizes differ by at most one; a stripe may be empty.
+RowLayout stripe_layout(const std::vector<int64_t>& rows, int tp);
+
 }  // namespace troupe
