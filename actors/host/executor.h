@@ -1,0 +1,44 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/host/actor.h"
+#include "actors/host/job_context.h"
+
+/// Runs a step's instructions for the actors of this host, in the job's global order.
+namespace troupe {
+
+struct StepOutcome {
+  StepSums sums;                     // over all ranks of all groups
+  double grad_norm = 0;              // before clipping
+  bool skipped = false;              // non-finite: no weights changed
+  std::map<std::string, double> lr;  // by trained component
+};
+
+/// Called on the executor's thread between combine and update of a training step: gradients are reduced, not clipped.
+using GradientHook = std::function<Status(int64_t step)>;
+
+/// Owner thread only. An error names the instruction that failed.
+class Executor {
+ public:
+  Executor(const JobContext& job, std::vector<std::unique_ptr<Actor>>& actors, Boundary& boundary) : job_(job), actors_(actors), boundary_(boundary) {}
+  /// One step of training; weights change. `updates` counts the optimizer's updates, this one included if it is not skipped.
+  Result<StepOutcome> train(StepInput& input, int64_t updates, const GradientHook& hook);
+  /// Forward passes only.
+  Result<StepOutcome> evaluate(StepInput& input);
+
+ private:
+  Result<StepOutcome> run(const Program& program, StepInput& input, int64_t updates, bool evaluation, const GradientHook& hook);
+  Status run_instruction(const Instruction& instruction, Actor& actor);
+  Status combine(StepOutcome& outcome, bool evaluation);
+  Result<StepSums> group_sums(Actor& actor, bool evaluation, bool first_on_host);
+
+  const JobContext& job_;
+  std::vector<std::unique_ptr<Actor>>& actors_;
+  Boundary& boundary_;
+};
+
+}  // namespace troupe

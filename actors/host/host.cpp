@@ -1,0 +1,186 @@
+#include "actors/host/host.h"
+
+#include <ATen/Parallel.h>
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "actors/checkpoint/model_io.h"
+#include "actors/host/checkpointing.h"
+#include "actors/host/debug_dump.h"
+#include "actors/host/evaluation.h"
+#include "actors/host/meeting.h"
+#include "actors/host/memory.h"
+#include "actors/host/metrics.h"
+
+namespace troupe {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::minutes kGrantTimeout{60};
+
+/// Allocation owner numbers: 0 is what belongs to no actor.
+int owner_of(size_t actor) { return static_cast<int>(actor) + 1; }
+
+}  // namespace
+
+Result<std::unique_ptr<Host>> Host::create(HostControl& control) {
+  TROUPE_ASSIGN(auto job, make_job_context(control));
+  const SlotInfo& slot = job->assignment.slots[static_cast<size_t>(job->assignment.self.value)];
+  at::set_num_threads(std::max(1, slot.threads));
+  std::unique_ptr<Host> host(new Host(std::move(job)));
+  TROUPE_RETURN_IF_ERROR(host->make_actors());
+  if (!host->job_->assignment.resume_from.empty()) TROUPE_RETURN_IF_ERROR(host->load_checkpoint());
+  return host;
+}
+
+Status Host::make_actors() {
+  job_->control->report_phase("connecting boundaries");
+  TROUPE_ASSIGN(boundary_, Boundary::create(*job_));
+  const auto& groups = job_->assignment.group_slots;
+  for (size_t g = 0; g < groups.size(); ++g)
+    for (size_t r = 0; r < groups[g].size(); ++r) {
+      if (SlotId(groups[g][r]) != job_->assignment.self) continue;
+      if (static_cast<int>(g) == job_->encoder) {
+        actors_.push_back(std::make_unique<VisionActor>(*job_, static_cast<int>(g), static_cast<int>(r), *boundary_));
+      } else {
+        actors_.push_back(std::make_unique<TextActor>(*job_, static_cast<int>(g), static_cast<int>(r), *boundary_));
+      }
+    }
+  for (size_t a = 0; a < actors_.size(); ++a) {
+    count_allocations_for(owner_of(a));
+    TROUPE_RETURN_IF_ERROR(actors_[a]->set_up());
+  }
+  count_allocations_for(0);
+  executor_ = std::make_unique<Executor>(*job_, actors_, *boundary_);
+  return {};
+}
+
+std::vector<FeedMember> Host::members() const {
+  std::vector<FeedMember> result;
+  for (const auto& actor : actors_) result.push_back({actor->group(), actor->rank()});
+  return result;
+}
+
+Status Host::run() {
+  if (job_->assignment.mode == "eval") return run_evaluation();
+  return train();
+}
+
+Status Host::train() {
+  StepFeed feed(*job_, members(), last_step_ + 1, job_->steps, /*ahead=*/2);
+  job_->control->report_ready();
+  bool complete = true;
+  for (int64_t step = last_step_ + 1; step <= job_->steps; ++step) {
+    TROUPE_ASSIGN(const Grant grant, job_->control->wait_grant(step, kGrantTimeout));
+    if (grant.stop_after >= 0 && step > grant.stop_after) {
+      complete = false;
+      break;
+    }
+    TROUPE_ASSIGN(StepInput input, feed.take());
+    TROUPE_RETURN_IF_ERROR(train_step(input));
+    const EvalSpec& eval = job_->spec.eval;
+    if (eval.every > 0 && (step % eval.every == 0 || step == job_->steps)) TROUPE_RETURN_IF_ERROR(evaluate_and_report(step));
+    const int64_t every = job_->spec.checkpoint.every;
+    if ((every > 0 && step % every == 0) || grant.save_at == step) TROUPE_RETURN_IF_ERROR(save(step));
+  }
+  if (complete && job_->spec.checkpoint.export_at_end) TROUPE_RETURN_IF_ERROR(export_model());
+  TROUPE_RETURN_IF_ERROR(boundary_->flush());
+  nlohmann::ordered_json result;
+  result["steps"] = last_step_;
+  result["complete"] = complete;
+  result["loss"] = last_loss_;
+  return job_->control->report_finished(result.dump());
+}
+
+Status Host::train_step(StepInput& input) {
+  const auto begin = Clock::now();
+  const int64_t step = input.plan.step;
+  std::vector<int64_t> standing(actors_.size());
+  for (size_t a = 0; a < actors_.size(); ++a) {
+    reset_peak(owner_of(a));
+    standing[a] = live_bytes(owner_of(a));
+  }
+  const auto& dumps = job_->spec.debug.steps;
+  const bool dump = std::find(dumps.begin(), dumps.end(), step) != dumps.end();
+  for (const auto& actor : actors_)
+    if (auto* text = dynamic_cast<TextActor*>(actor.get())) text->keep_vision_rows(dump && job_->spec.debug.vision_rows);
+  GradientHook hook;
+  if (dump) hook = [&](int64_t) { return dump_step(*job_, actors_, input.plan); };
+  TROUPE_ASSIGN(const StepOutcome outcome, executor_->train(input, step - skipped_total_, hook));
+  last_step_ = step;
+  skipped_in_row_ = outcome.skipped ? skipped_in_row_ + 1 : 0;
+  skipped_total_ += outcome.skipped ? 1 : 0;
+  last_loss_ = outcome.sums.loss / static_cast<double>(std::max<int64_t>(input.plan.supervised, 1));
+  std::vector<int64_t> peaks(actors_.size());
+  for (size_t a = 0; a < actors_.size(); ++a) peaks[a] = peak_bytes(owner_of(a)) - standing[a];
+  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  std::string line;
+  for (const auto& actor : actors_)
+    if (actor->group() == job_->decoder && actor->rank() == 0) line = step_line(*job_, input.plan, outcome, seconds, skipped_total_);
+  job_->control->report_step(step, line, local_line(*job_, actors_, peaks));
+  if (outcome.skipped && skipped_in_row_ >= job_->spec.training.max_skipped)
+    return make_error(ErrorCode::kFailedPrecondition, "the loss or a gradient was not finite in " + std::to_string(skipped_in_row_) +
+                                                          " steps in a row, up to step " + std::to_string(step) +
+                                                          " (training.max_skipped); lower training.optimizer.lr or look at the data of these steps");
+  return {};
+}
+
+Status Host::evaluate_and_report(int64_t step) {
+  if (job_->eval_samples.empty()) return {};
+  TROUPE_ASSIGN(const EvaluationResult result, evaluate(*job_, actors_, *executor_, step, {}));
+  if (!is_leader(*job_)) return {};
+  nlohmann::ordered_json line = {{"step", step}};
+  line.update(result.to_json());
+  job_->control->report_evaluation(step, line.dump());
+  return {};
+}
+
+Status Host::save(int64_t step) {
+  job_->control->report_phase("saving step " + std::to_string(step));
+  return save_checkpoint(*job_, actors_, {step, skipped_total_});
+}
+
+Status Host::load_checkpoint() {
+  job_->control->report_phase("loading the checkpoint");
+  TROUPE_ASSIGN(const TrainingPosition position, restore_checkpoint(*job_, actors_));
+  last_step_ = position.step;
+  skipped_total_ = position.skipped_steps;
+  return {};
+}
+
+Status Host::export_model() {
+  job_->control->report_phase("exporting");
+  return export_checkpoint(*job_, actors_, job_->assignment.run_folder + "/export");
+}
+
+Status Host::run_evaluation() {
+  const auto arguments = nlohmann::json::parse(job_->assignment.command_json, nullptr, false);
+  EvaluationOptions options;
+  if (arguments.is_object()) {
+    options.show = arguments.value("show", size_t{0});
+    options.shuffle_images = arguments.value("shuffle_images", false);
+  }
+  job_->control->report_ready();
+  TROUPE_ASSIGN(const Grant grant, job_->control->wait_grant(1, kGrantTimeout));
+  if (grant.stop_after == 0) return job_->control->report_finished("{}");
+  TROUPE_ASSIGN(const EvaluationResult result, evaluate(*job_, actors_, *executor_, 0, options));
+  nlohmann::ordered_json line = result.to_json();
+  line["images"] = result.images;
+  if (options.shuffle_images) line["images_replaced"] = result.images_replaced;
+  const Dataset& data = job_->eval_dataset();
+  line["show"] = nlohmann::ordered_json::array();
+  for (const ShownAnswer& answer : result.shown) {
+    TROUPE_ASSIGN(const SampleText text, data.text(answer.sample));
+    TROUPE_ASSIGN(const std::string predicted, data.decode(answer.predicted));
+    line["show"].push_back({{"id", data.index().samples[static_cast<size_t>(answer.sample)].id}, {"question", text.question}, {"expected", text.answer}, {"predicted", predicted}});
+  }
+  bool speaker = false;  // the host that has collected the answers
+  for (const auto& actor : actors_) speaker = speaker || (actor->group() == job_->decoder && actor->rank() == 0);
+  if (speaker) job_->control->report_evaluation(0, line.dump());
+  return job_->control->report_finished(speaker ? line.dump() : "{}");
+}
+
+}  // namespace troupe

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "actors/host/actor.h"
+#include "actors/host/executor.h"
+#include "actors/host/job_context.h"
+
+/// One actor host: the actors of a slot, from the assignment to the last report. Runs on the calling thread.
+namespace troupe {
+
+class Host {
+ public:
+  /// Opens data, meets the other ranks, loads weights; returns ready to run.
+  static Result<std::unique_ptr<Host>> create(HostControl& control);
+  /// Carries out the assignment's mode until it is done or told to stop.
+  Status run();
+
+ private:
+  explicit Host(std::unique_ptr<JobContext> job) : job_(std::move(job)) {}
+  Status make_actors();
+  Status load_checkpoint();
+  Status train();
+  Status train_step(StepInput& input);
+  Status evaluate_and_report(int64_t step);
+  Status save(int64_t step);
+  Status export_model();
+  Status run_evaluation();
+  std::vector<FeedMember> members() const;
+
+  std::unique_ptr<JobContext> job_;
+  std::unique_ptr<Boundary> boundary_;
+  std::vector<std::unique_ptr<Actor>> actors_;
+  std::unique_ptr<Executor> executor_;
+  int64_t last_step_ = 0;      // done
+  int64_t skipped_total_ = 0;  // steps without an update
+  int skipped_in_row_ = 0;
+  double last_loss_ = 0;
+};
+
+}  // namespace troupe

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/data/dataset.h"
+#include "actors/host/control.h"
+#include "base/config/job_spec.h"
+#include "base/data/batch_plan.h"
+#include "base/model/model_config.h"
+#include "base/program/program.h"
+
+/// What every part of an actor host needs to know about its job; made once from the assignment, constant afterwards.
+namespace troupe {
+
+struct JobContext {
+  HostControl* control = nullptr;
+  HostAssignment assignment;
+  JobSpec spec;
+  ModelConfig config;
+  std::unique_ptr<Dataset> data;           // data.sources or data.synthetic
+  std::unique_ptr<Dataset> eval_data;      // eval.sources; null: the held-out split of `data`
+  std::vector<int64_t> training_samples;   // usable for training
+  std::vector<int64_t> eval_samples;       // of eval_data, or of data when eval_data is null
+  int encoder = -1, decoder = -1;          // group numbers
+  Program training, evaluation;
+  int64_t steps = 0;                       // of the whole training
+
+  const GroupSpec& group(int g) const { return spec.groups[static_cast<size_t>(g)]; }
+  /// The slot of a rank of a group.
+  SlotId slot_of(int group, int rank) const { return SlotId(assignment.group_slots[static_cast<size_t>(group)][static_cast<size_t>(rank)]); }
+  const Dataset& eval_dataset() const { return eval_data ? *eval_data : *data; }
+  bool trained(int group) const;
+};
+
+/// Opens data and configuration as the assignment says.
+Result<std::unique_ptr<JobContext>> make_job_context(HostControl& control);
+
+}  // namespace troupe

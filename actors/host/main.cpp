@@ -1,0 +1,56 @@
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "actors/data/index_command.h"
+#include "actors/host/host.h"
+#include "actors/host/memory.h"
+
+namespace troupe {
+namespace {
+
+std::string describe_host(const HostAssignment& a) {
+  std::string text = "slot " + std::to_string(a.self.value);
+  for (size_t g = 0; g < a.group_slots.size(); ++g)
+    for (size_t r = 0; r < a.group_slots[g].size(); ++r)
+      if (a.group_slots[g][r] == a.self.value) text += ", group " + std::to_string(g) + " rank " + std::to_string(r);
+  return text;
+}
+
+Status serve(HostControl& control) {
+  try {
+    TROUPE_ASSIGN(const auto host, Host::create(control));
+    return host->run();
+  } catch (const ErrorException& e) {
+    return e.error;
+  } catch (const std::exception& e) {
+    return internal_error(e.what());
+  }
+}
+
+int host_command(int argc, char** argv) {
+  auto control = connect_host_control(argc, argv);
+  if (!control.ok()) {
+    std::fprintf(stderr, "troupe-actor: %s\n", control.error().to_string().c_str());
+    return 1;
+  }
+  const Status status = serve(**control);
+  if (status.ok()) return 0;
+  Error error = status.error();
+  if (error.origin.empty()) error.origin = describe_host((*control)->assignment());
+  std::fprintf(stderr, "troupe-actor: %s\n", error.to_string().c_str());
+  (*control)->report_error(error);
+  return 1;
+}
+
+}  // namespace
+}  // namespace troupe
+
+int main(int argc, char** argv) {
+  troupe::install_counting_allocator();
+  const std::string verb = argc > 1 ? argv[1] : "";
+  if (verb == "host") return troupe::host_command(argc, argv);
+  if (verb == "index") return troupe::index_command(argc, argv);
+  std::fprintf(stderr, "troupe-actor: started by 'troupe'; unknown verb '%s' (valid: host, index)\n", verb.c_str());
+  return 2;
+}

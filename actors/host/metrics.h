@@ -1,0 +1,23 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/host/executor.h"
+
+/// What a step reports: the line of metrics.jsonl, and the part that every host knows of itself.
+namespace troupe {
+
+/// Floating-point operations of a training step's matrix products and attention, forward and backward (three times the forward), by
+/// the shapes of the plan. Frozen parts count as trained.
+double step_flops(const ModelConfig& config, const StepPlan& plan, const SampleIndex& index);
+
+/// Everything but the keys that are merged from all hosts.
+std::string step_line(const JobContext& job, const StepPlan& plan, const StepOutcome& outcome, double step_seconds, int64_t skipped_total);
+
+/// {"peak_memory_mib": ..., "activation_peak_mib": {"group/rank": ...}} of this host.
+std::string local_line(const JobContext& job, const std::vector<std::unique_ptr<Actor>>& actors, const std::vector<int64_t>& activation_peaks);
+
+}  // namespace troupe

@@ -1,0 +1,188 @@
+#include "actors/host/step_feed.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/tensor.h>
+
+#include <algorithm>
+#include <atomic>
+
+namespace troupe {
+namespace {
+
+at::Tensor int64_tensor(const std::vector<int64_t>& values) {
+  at::Tensor t = at::empty({static_cast<int64_t>(values.size())}, at::kLong);
+  std::copy(values.begin(), values.end(), t.data_ptr<int64_t>());
+  return t;
+}
+
+/// Runs work(0..n-1) on `threads` threads; the first error wins.
+Status for_each_index(int threads, size_t n, const std::function<Status(size_t)>& work) {
+  if (threads <= 1 || n <= 1) {
+    for (size_t i = 0; i < n; ++i) TROUPE_RETURN_IF_ERROR(work(i));
+    return {};
+  }
+  std::vector<Status> outcomes(n);
+  std::atomic<size_t> next{0};
+  std::vector<std::thread> pool;
+  for (size_t t = 0; t < std::min(static_cast<size_t>(threads), n); ++t)
+    pool.emplace_back([&] {
+      for (size_t i = next++; i < n; i = next++) outcomes[i] = work(i);
+    });
+  for (std::thread& t : pool) t.join();
+  for (const Status& s : outcomes) TROUPE_RETURN_IF_ERROR(s);
+  return {};
+}
+
+/// The rows of the unit's images that this rank works on; images of which it holds nothing are not decoded.
+Result<VisionUnitInput> vision_input(const JobContext& job, const Dataset& data, const StepPlan& plan, const FeedMember& member, int unit,
+                                     const std::vector<std::pair<int64_t, int>>& image_of) {
+  const Mesh& mesh = job.group(member.group).mesh;
+  const int lane = mesh.coordinate(member.rank, Axis::kDp), sp_rank = mesh.coordinate(member.rank, Axis::kSp);
+  VisionUnitInput input;
+  input.layout = vision_unit_layout(job.config.vision, plan, lane, unit, mesh.size(Axis::kSp));
+  const std::vector<int64_t> wanted = local_patches(job.config.vision, input.layout, sp_rank);
+  const auto& images = plan.vision[static_cast<size_t>(lane)][static_cast<size_t>(unit)].images;
+  std::vector<int64_t> starts = {0};
+  for (const IndexedImage& grid : input.layout.images) starts.push_back(starts.back() + grid.patches());
+  // Local positions and image-relative patch numbers, image by image.
+  std::vector<std::vector<int64_t>> targets(images.size()), sources(images.size());
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const auto image = static_cast<size_t>(std::upper_bound(starts.begin(), starts.end(), wanted[i]) - starts.begin() - 1);
+    targets[image].push_back(static_cast<int64_t>(i));
+    sources[image].push_back(wanted[i] - starts[image]);
+  }
+  input.patches = at::empty({static_cast<int64_t>(wanted.size()), job.config.vision.patch_dim()}, at::kFloat);
+  const int threads = job.spec.data.workers > 0 ? job.spec.data.workers : 1;
+  TROUPE_RETURN_IF_ERROR(for_each_index(threads, images.size(), [&](size_t i) -> Status {
+    if (targets[i].empty()) return {};
+    const auto at_image = static_cast<size_t>(images[i]);
+    const StepImage& image = plan.images[at_image];
+    const std::pair<int64_t, int> seen =
+        image_of.empty() ? std::pair<int64_t, int>(plan.samples[static_cast<size_t>(image.sample)], image.image) : image_of[at_image];
+    TROUPE_ASSIGN(const at::Tensor patches, data.patches(seen.first, seen.second));
+    if (patches.size(0) != image.grid.patches())
+      return data_loss("sample " + data.index().samples[static_cast<size_t>(seen.first)].id + ": image " + std::to_string(seen.second) + " has " +
+                       std::to_string(patches.size(0)) + " patches, the index says " + std::to_string(image.grid.patches()) +
+                       " (did the file change after indexing?)");
+    const auto row_bytes = static_cast<size_t>(patches.size(1)) * sizeof(float);
+    const auto* from = static_cast<const char*>(patches.const_data_ptr());
+    auto* to = static_cast<char*>(input.patches.mutable_data_ptr());
+    for (size_t r = 0; r < targets[i].size(); ++r)
+      std::copy_n(from + static_cast<size_t>(sources[i][r]) * row_bytes, row_bytes, to + static_cast<size_t>(targets[i][r]) * row_bytes);
+    return {};
+  }));
+  return input;
+}
+
+Result<TextUnitBatch> text_input(const JobContext& job, const Dataset& data, const StepPlan& plan, const FeedMember& member, int unit) {
+  const Mesh& mesh = job.group(member.group).mesh;
+  const int lane = mesh.coordinate(member.rank, Axis::kDp);
+  TextUnitBatch batch;
+  batch.sequence_starts = {0};
+  std::vector<int64_t> ids, loss_rows, targets;
+  std::array<std::vector<int64_t>, 3> positions;
+  int64_t sequence = 0;
+  for (int32_t s : plan.text[static_cast<size_t>(lane)][static_cast<size_t>(unit)].samples) {
+    TROUPE_ASSIGN(const TokenizedSample sample, data.tokens(plan.samples[static_cast<size_t>(s)]));
+    const int64_t begin = batch.sequence_starts.back();
+    for (size_t i = 0; i < sample.ids.size(); ++i) {
+      ids.push_back(sample.ids[i]);
+      for (size_t row = 0; row < 3; ++row) positions[row].push_back(sample.positions[i][row]);
+      if (i > 0 && sample.supervised[i]) {  // shifted within the sample: the row before predicts this token
+        loss_rows.push_back(begin + static_cast<int64_t>(i) - 1);
+        targets.push_back(sample.ids[i]);
+        batch.loss_samples.push_back(sequence);
+      }
+    }
+    batch.sequence_starts.push_back(begin + static_cast<int64_t>(sample.ids.size()));
+    ++sequence;
+  }
+  batch.ids = int64_tensor(ids);
+  batch.positions = at::empty({3, static_cast<int64_t>(ids.size())}, at::kLong);
+  for (size_t row = 0; row < 3; ++row)
+    std::copy(positions[row].begin(), positions[row].end(), batch.positions.data_ptr<int64_t>() + row * ids.size());
+  batch.loss_rows = int64_tensor(loss_rows);
+  batch.targets = int64_tensor(targets);
+  const ConsumerRows rows = consumer_rows(plan, data.index(), job.config.vision.merge_size, lane, unit);
+  if (rows.tokens != static_cast<int64_t>(ids.size()))
+    return data_loss("unit " + std::to_string(unit) + " of step " + std::to_string(plan.step) + " has " + std::to_string(ids.size()) +
+                     " tokens, the index says " + std::to_string(rows.tokens) + " (did a file change after indexing?)");
+  batch.vision_positions = int64_tensor(rows.positions);
+  return batch;
+}
+
+}  // namespace
+
+Result<StepInput> make_step_input(const JobContext& job, const Dataset& data, StepPlan plan, const std::vector<FeedMember>& members,
+                                  const std::vector<std::pair<int64_t, int>>& image_of) {
+  StepInput input;
+  input.vision.resize(members.size());
+  input.text.resize(members.size());
+  for (size_t m = 0; m < members.size(); ++m) {
+    if (members[m].group == job.encoder) {
+      for (int u = 0; u < plan.vision_units(); ++u) {
+        TROUPE_ASSIGN(VisionUnitInput unit, vision_input(job, data, plan, members[m], u, image_of));
+        input.vision[m].push_back(std::move(unit));
+      }
+    } else {
+      for (int u = 0; u < plan.text_units(); ++u) {
+        TROUPE_ASSIGN(TextUnitBatch unit, text_input(job, data, plan, members[m], u));
+        input.text[m].push_back(std::move(unit));
+      }
+    }
+  }
+  input.plan = std::move(plan);
+  return input;
+}
+
+StepFeed::StepFeed(const JobContext& job, std::vector<FeedMember> members, int64_t first_step, int64_t last_step, int ahead)
+    : job_(job), members_(std::move(members)), ahead_(static_cast<size_t>(std::max(1, ahead))), thread_([=, this] { run(first_step, last_step); }) {}
+
+StepFeed::~StepFeed() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void StepFeed::run(int64_t first_step, int64_t last_step) {
+  BatchPlanner planner(job_.data->index(), job_.training_samples,
+                       batch_plan_options(job_.spec, job_.config.vision.merge_size, static_cast<int64_t>(job_.training_samples.size())));
+  for (int64_t step = first_step; step <= last_step; ++step) {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return stopped_ || ready_.size() < ahead_; });
+      if (stopped_) return;
+    }
+    Result<StepInput> input = [&]() -> Result<StepInput> {
+      try {
+        return make_step_input(job_, *job_.data, planner.plan(step), members_, {});
+      } catch (const std::exception& e) {
+        return internal_error("preparing step " + std::to_string(step) + ": " + e.what());
+      }
+    }();
+    const bool good = input.ok();
+    {
+      const std::lock_guard lock(mutex_);
+      ready_.push_back(std::move(input));
+    }
+    changed_.notify_all();
+    if (!good) return;
+    job_.control->report_prepared(step);
+  }
+}
+
+Result<StepInput> StepFeed::take() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return !ready_.empty(); });
+  Result<StepInput> input = std::move(ready_.front());
+  ready_.pop_front();
+  changed_.notify_all();
+  return input;
+}
+
+}  // namespace troupe

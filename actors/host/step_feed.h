@@ -1,0 +1,61 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "actors/host/job_context.h"
+#include "actors/models/text_decoder.h"
+#include "base/data/boundary_layout.h"
+
+/// Prepares the input of steps ahead of their execution: plans, tokens and decoded image patches of the actors on this host.
+namespace troupe {
+
+/// An actor on this host, as far as its input is concerned.
+struct FeedMember {
+  int group = 0, rank = 0;
+};
+
+struct VisionUnitInput {
+  VisionUnitLayout layout;
+  at::Tensor patches;  // [P_local, patch_dim] fp32, local window order
+};
+
+/// Input of one step for the members of a host; vectors run parallel to the members, units in order.
+struct StepInput {
+  StepPlan plan;
+  std::vector<std::vector<VisionUnitInput>> vision;  // [member][unit]; empty for text members
+  std::vector<std::vector<TextUnitBatch>> text;      // [member][unit]; empty for vision members
+};
+
+/// Makes the input of a planned step. `image_of` (may be empty) replaces which image is looked at: [position in plan.images] -> (dataset sample, image).
+Result<StepInput> make_step_input(const JobContext& job, const Dataset& data, StepPlan plan, const std::vector<FeedMember>& members,
+                                  const std::vector<std::pair<int64_t, int>>& image_of);
+
+/// Runs make_step_input for training steps on a thread of its own, at most `ahead` steps before they are taken. Thread-safe.
+class StepFeed {
+ public:
+  StepFeed(const JobContext& job, std::vector<FeedMember> members, int64_t first_step, int64_t last_step, int ahead);
+  ~StepFeed();
+  StepFeed(const StepFeed&) = delete;
+  StepFeed& operator=(const StepFeed&) = delete;
+  /// The next step's input, in order. Waits for it.
+  Result<StepInput> take();
+
+ private:
+  void run(int64_t first_step, int64_t last_step);
+
+  const JobContext& job_;
+  std::vector<FeedMember> members_;
+  const size_t ahead_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Result<StepInput>> ready_;
+  bool stopped_ = false;
+  std::thread thread_;
+};
+
+}  // namespace troupe

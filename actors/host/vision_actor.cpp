@@ -1,0 +1,42 @@
+#include <ATen/ops/zeros.h>
+
+#include "actors/host/actor.h"
+
+namespace troupe {
+
+Status VisionActor::make_model() {
+  encoder_ = create_vision_encoder(job_.config, *store_, *world_);
+  return {};
+}
+
+void VisionActor::begin_step(StepInput& input, size_t member, double, bool evaluation) {
+  inputs_ = &input.vision[member];
+  keep_context_ = !evaluation && trained();
+  units_.clear();
+}
+
+Status VisionActor::forward(int unit) {
+  VisionUnitInput& input = (*inputs_)[static_cast<size_t>(unit)];
+  UnitState& state = units_[unit];
+  state.rows = encoder_->forward(input.layout, input.patches, keep_context_, state.context);
+  input.patches.reset();
+  return {};
+}
+
+Status VisionActor::post(const Instruction& i) { return boundary_.send_rows(rank_, i.unit, i.peer_unit, units_.at(i.unit).rows); }
+
+Status VisionActor::wait(const Instruction& i) {
+  UnitState& state = units_.at(i.unit);
+  if (!state.gradient.defined()) state.gradient = at::zeros_like(state.rows);
+  return boundary_.receive_gradient(rank_, i.unit, i.peer_unit, state.gradient);
+}
+
+Status VisionActor::backward(int unit) {
+  UnitState state = std::move(units_.at(unit));
+  units_.erase(unit);
+  if (!state.gradient.defined()) state.gradient = at::zeros_like(state.rows);  // a unit without images
+  encoder_->backward(std::move(state.context), state.gradient);
+  return {};
+}
+
+}  // namespace troupe
