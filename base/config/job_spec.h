@@ -138,6 +138,7 @@ struct JobSpec {
   int threads = 0;              // intra-op threads a slot on CPUs; 0: shared out evenly
   int credits = 2;              // schedule.credits: units the encoder may run ahead (disjoint) or keep in flight (colocated; 0: all)
   DebugDump debug;
+  std::vector<std::string> warnings;  // found while loading (optional files that are missing); not part of the written spec
 
   const GroupSpec* group_of_component(const std::string& component) const;
 };

@@ -1,0 +1,48 @@
+#include "base/config/job_spec_parser.h"
+
+#include <filesystem>
+
+#include "base/config/job_spec_reader.h"
+#include "base/config/key_table.h"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// From tree to spec; every stage adds to the diagnostics, and later stages run only on values that earlier ones found whole.
+Result<JobSpec> spec_from_tree(YamlNode& tree, const fs::path& file, const Environment& environment, bool look_at_files, Diagnostics& found) {
+  if (!found.empty()) return found.to_status().error();
+  expand_variables(tree, environment, found);
+  job_spec_keys().check(tree, found);
+  if (!tree.is_map()) return found.to_status().error();
+  const Section root(&tree, "", {tree.place.origin, 1}, found);
+  JobSpec spec = read_job_spec(root, file.parent_path().string());
+  if (spec.name.empty()) spec.name = file.stem().string();
+  check_relations(spec, root);
+  if (look_at_files) check_files(spec, root);
+  TROUPE_RETURN_IF_ERROR(found.to_status());
+  return spec;
+}
+
+}  // namespace
+
+Result<JobSpec> load_job_spec(const std::string& path, const std::vector<std::string>& overrides, const Environment& environment) {
+  TROUPE_ASSIGN(const std::string text, read_text_file(path));
+  Diagnostics found;
+  YamlNode tree = parse_yaml(text, path, found);
+  if (tree.is_map())
+    for (const std::string& option : overrides) apply_override(tree, option, found);
+  const fs::path file = fs::absolute(path).lexically_normal();
+  TROUPE_ASSIGN(JobSpec spec, spec_from_tree(tree, file, environment, true, found));
+  spec.file = file.string();
+  return spec;
+}
+
+Result<JobSpec> parse_job_spec(const std::string& text, const std::string& origin) {
+  Diagnostics found;
+  YamlNode tree = parse_yaml(text, origin, found);
+  return spec_from_tree(tree, fs::absolute(origin).lexically_normal(), {}, false, found);
+}
+
+}  // namespace troupe
