@@ -1,0 +1,45 @@
+#include <algorithm>
+
+#include "actors/checkpoint/model_io.h"
+#include "actors/checkpoint/weight_slices.h"
+#include "base/safetensors/model_folder.h"
+
+namespace troupe {
+namespace {
+
+using checkpoint::global_part;
+using checkpoint::local_part;
+
+/// Masters keep what the file knows beyond the compute dtype. `source` is the rank's part of the file's tensor.
+void fill_master(const OptimizerPiece& piece, const at::Tensor& source) {
+  const at::Tensor flat = source.reshape({-1});  // a copy only where a cut along columns makes it one
+  const int64_t end = std::min(piece.end, flat.numel());  // behind it lies the padding, zero in the master as in the weight
+  if (piece.begin < end) at::Tensor(piece.master).narrow(0, 0, end - piece.begin).copy_(flat.narrow(0, piece.begin, end - piece.begin));
+}
+
+}  // namespace
+
+Status load_pretrained(ParameterStore& store, const std::string& folder, GroupOptimizer* optimizer) {
+  TROUPE_ASSIGN(const ModelFolder weights, ModelFolder::open(folder));
+  TROUPE_RETURN_IF_ERROR(weights.check(store.config()));
+  try {
+    for (LocalParameter& p : store.parameters()) {
+      const FolderTensor* tensor = weights.find(p.decl.name);
+      TROUPE_CHECK(tensor != nullptr && tensor->info->shape == p.decl.shape);
+      const at::Tensor source = global_part(checkpoint::mapped_tensor(*tensor->file, *tensor->info), p.slice, p.slice.begin, p.slice.end);
+      local_part(p.weight, p.slice, p.slice.begin, p.slice.end).copy_(source);
+    }
+    if (optimizer == nullptr) return {};
+    for (const OptimizerPiece& piece : optimizer->pieces()) {
+      if (!piece.master.defined()) continue;
+      const LocalParameter& p = store.at(piece.name);
+      const FolderTensor* tensor = weights.find(piece.name);
+      fill_master(piece, global_part(checkpoint::mapped_tensor(*tensor->file, *tensor->info), p.slice, p.slice.begin, p.slice.end));
+    }
+  } catch (const std::exception& e) {
+    return internal_error(folder + ": loading weights failed: " + e.what());
+  }
+  return {};
+}
+
+}  // namespace troupe
