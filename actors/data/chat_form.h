@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/data/record.h"
+#include "actors/data/tokenizer.h"
+#include "base/config/job_spec.h"
+#include "base/data/sample_index.h"
+#include "base/model/model_config.h"
+#include "base/result.h"
+
+namespace troupe {
+
+/// What a folder's chat template says, as far as the Qwen form leaves it open.
+struct ChatTemplate {
+  std::string default_system = "You are a helpful assistant.";
+  std::string source;   // the file it was read from; empty: the folder has none and the default form is used
+  uint64_t hash = 0;    // of the template's text
+};
+/// Looks for a template in chat_template.jinja, chat_template.json and tokenizer_config.json. InvalidArgument when there is one that
+/// is not of the im_start / im_end form.
+Result<ChatTemplate> read_chat_template(const std::string& folder);
+
+/// A sample's tokens. ids [S]; supervised [S] as in TokenizedSample; images: grids and token offsets.
+struct SampleTokens {
+  std::vector<int64_t> ids;
+  std::vector<uint8_t> supervised;
+  std::vector<IndexedImage> images;
+  /// Positions whose token is predicted, which is every supervised one but a first.
+  int64_t supervised_count() const;
+};
+
+/// Lays a record out in the Qwen chat form and tokenizes it. Thread-safe.
+class ChatForm {
+ public:
+  /// NotFound when the tokenizer lacks one of the form's control tokens.
+  static Result<std::unique_ptr<ChatForm>> create(std::shared_ptr<const Tokenizer> tokenizer, const ChatTemplate& chat_template,
+                                                  const ModelConfig& config, Supervise supervise);
+  /// `images`: the grids of the record's images in order; their token offsets are filled in.
+  Result<SampleTokens> tokenize(const Record& record, std::vector<IndexedImage> images) const;
+  int64_t end_of_turn() const { return end_; }
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
+
+ private:
+  ChatForm() = default;
+  Status add_turn(Role role, const std::string& text, bool supervise, SampleTokens& out, size_t& next_image) const;
+  Status add_user_text(const std::string& text, SampleTokens& out, size_t& next_image) const;
+  void add_image(SampleTokens& out, size_t& next_image) const;
+
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  std::string default_system_;
+  Supervise supervise_ = Supervise::kAll;
+  int64_t start_ = 0, end_ = 0, vision_start_ = 0, vision_end_ = 0, image_ = 0, merge_ = 2;
+};
+
+/// Cuts a sample that is longer than `limit` down to its first `limit` tokens. False, and nothing changes, when an image would be
+/// cut or lost.
+bool truncate_text(SampleTokens& tokens, int64_t limit, int64_t merge);
+
+}  // namespace troupe

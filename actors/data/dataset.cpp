@@ -1,0 +1,164 @@
+#include "actors/data/dataset.h"
+
+#include <ATen/ops/empty.h>
+
+#include "actors/data/image_patches.h"
+#include "actors/data/image_size.h"
+#include "actors/data/index_builder.h"
+#include "actors/data/positions.h"
+#include "actors/data/sample_reader.h"
+#include "actors/data/synthetic_samples.h"
+
+namespace troupe {
+namespace {
+
+TokenizedSample with_positions(SampleTokens tokens, int64_t merge) {
+  auto positions = mrope_positions(static_cast<int64_t>(tokens.ids.size()), tokens.images, merge);
+  return {std::move(tokens.ids), std::move(tokens.supervised), std::move(positions), std::move(tokens.images)};
+}
+
+Status check_range(const char* what, int64_t number, size_t count) {
+  if (number >= 0 && number < static_cast<int64_t>(count)) return {};
+  return invalid_argument(std::string("there is no ") + what + " " + std::to_string(number) + "; there are " + std::to_string(count));
+}
+
+/// Records on disk.
+class FileDataset final : public Dataset {
+ public:
+  FileDataset(std::unique_ptr<SampleReader> reader, const ModelConfig& config, SampleIndex index)
+      : reader_(std::move(reader)), config_(config), index_(std::move(index)) {}
+
+  const SampleIndex& index() const override { return index_; }
+
+  Result<TokenizedSample> tokens(int64_t sample) const override {
+    TROUPE_ASSIGN(const Record record, record_of(sample));
+    const IndexedSample& known = index_.samples[static_cast<size_t>(sample)];
+    auto tokens = record.images.size() == known.images.size() ? reader_->tokenize(known.source, record, &known.images)
+                                                               : Result<SampleTokens>(changed(known, "its number of images differs"));
+    if (!tokens.ok()) return tokens.error();
+    if (static_cast<int64_t>(tokens->ids.size()) != known.tokens || tokens->supervised_count() != known.supervised)
+      return changed(known, "its text gives " + std::to_string(tokens->ids.size()) + " tokens, not " + std::to_string(known.tokens));
+    return with_positions(std::move(tokens).value(), config_.vision.merge_size);
+  }
+
+  Result<at::Tensor> patches(int64_t sample, int image) const override {
+    TROUPE_ASSIGN(const Record record, record_of(sample));
+    const IndexedSample& known = index_.samples[static_cast<size_t>(sample)];
+    TROUPE_RETURN_IF_ERROR(check_range("image", image, std::min(record.images.size(), known.images.size())));
+    const std::string& path = record.images[static_cast<size_t>(image)];
+    TROUPE_ASSIGN(const auto file, reader_->open_image(known.source, path));
+    const auto decoded = decode_image(file->bytes());
+    if (!decoded.ok()) return make_error(decoded.error().code, "sample " + known.id + ": image '" + path + "' " + decoded.error().message);
+    const auto& vision = config_.vision;
+    TROUPE_ASSIGN(const auto scaled, scaled_size({decoded->height, decoded->width}, vision.patch_size * vision.merge_size, reader_->min_pixels(), reader_->max_pixels()));
+    const IndexedImage grid = grid_of(scaled, vision.patch_size), &expected = known.images[static_cast<size_t>(image)];
+    if (grid.h != expected.h || grid.w != expected.w) return changed(known, "image '" + path + "' has another size");
+    try {
+      return image_patches(*decoded, scaled, vision, reader_->processor());
+    } catch (const std::exception& e) {
+      return internal_error("sample " + known.id + ": image '" + path + "' could not be cut into patches: " + e.what());
+    }
+  }
+
+  Result<SampleText> text(int64_t sample) const override {
+    TROUPE_ASSIGN(const Record record, record_of(sample));
+    SampleText text;
+    text.answer = record.turns.back().text;
+    const size_t first = record.turns[0].role == Role::kSystem ? 1 : 0;
+    if (record.turns.size() == first + 2) {
+      text.question = record.turns[first].text;
+    } else {
+      for (size_t i = first; i + 1 < record.turns.size(); ++i)
+        text.question += std::string(i > first ? "\n" : "") + role_name(record.turns[i].role) + ": " + record.turns[i].text;
+    }
+    return text;
+  }
+
+  Result<std::string> decode(const std::vector<int64_t>& ids) const override { return reader_->form().tokenizer().decode(ids); }
+  int64_t end_of_turn() const override { return reader_->form().end_of_turn(); }
+
+ private:
+  Error changed(const IndexedSample& sample, const std::string& how) const {
+    return data_loss("sample " + sample.id + " of " + reader_->source(sample.source).path + " changed since it was indexed: " + how);
+  }
+
+  Result<Record> record_of(int64_t number) const {
+    TROUPE_RETURN_IF_ERROR(check_range("sample", number, index_.samples.size()));
+    const IndexedSample& sample = index_.samples[static_cast<size_t>(number)];
+    if (sample.source < 0 || sample.source >= reader_->sources())
+      return data_loss("the index names source " + std::to_string(sample.source) + "; there are " + std::to_string(reader_->sources()));
+    const auto bytes = reader_->bytes(sample.source);
+    if (sample.byte_offset < 0 || sample.byte_length < 0 || static_cast<size_t>(sample.byte_offset) > bytes.size() ||
+        static_cast<size_t>(sample.byte_length) > bytes.size() - static_cast<size_t>(sample.byte_offset))
+      return changed(sample, "the file is shorter");
+    Record record;
+    const auto parsed = parse_record(bytes.substr(static_cast<size_t>(sample.byte_offset), static_cast<size_t>(sample.byte_length)), record);
+    if (!parsed.ok()) return changed(sample, parsed.error().message);
+    return record;
+  }
+
+  std::unique_ptr<SampleReader> reader_;
+  ModelConfig config_;
+  SampleIndex index_;
+};
+
+class SyntheticDataset final : public Dataset {
+ public:
+  SyntheticDataset(const SyntheticData& synthetic, const ModelConfig& config, uint64_t seed)
+      : synthetic_(synthetic), config_(config), seed_(seed), index_(synthetic_index(synthetic, config, seed)) {}
+
+  const SampleIndex& index() const override { return index_; }
+  Result<TokenizedSample> tokens(int64_t sample) const override {
+    TROUPE_RETURN_IF_ERROR(check_range("sample", sample, index_.samples.size()));
+    return with_positions(synthetic_tokens(synthetic_, config_, seed_, sample), config_.vision.merge_size);
+  }
+  Result<at::Tensor> patches(int64_t sample, int image) const override {
+    TROUPE_RETURN_IF_ERROR(check_range("sample", sample, index_.samples.size()));
+    const auto& images = index_.samples[static_cast<size_t>(sample)].images;
+    TROUPE_RETURN_IF_ERROR(check_range("image", image, images.size()));
+    at::Tensor patches = at::empty({images[static_cast<size_t>(image)].patches(), config_.vision.patch_dim()}, at::kFloat);
+    fill_synthetic_patches(seed_, sample, image, patches.data_ptr<float>(), patches.numel());
+    return patches;
+  }
+  Result<SampleText> text(int64_t sample) const override {
+    TROUPE_RETURN_IF_ERROR(check_range("sample", sample, index_.samples.size()));
+    return SampleText{"(synthetic)", "(synthetic)"};
+  }
+  Result<std::string> decode(const std::vector<int64_t>& ids) const override {
+    std::string text;
+    for (const int64_t id : ids) text += (text.empty() ? "" : " ") + std::to_string(id);
+    return text;
+  }
+  int64_t end_of_turn() const override { return config_.text.vocabulary - 1; }
+
+ private:
+  SyntheticData synthetic_;
+  ModelConfig config_;
+  uint64_t seed_;
+  SampleIndex index_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Dataset>> open_dataset(const DataSpec& data, const std::vector<DataSource>& sources, const std::string& model_folder,
+                                              const ModelConfig& config, SampleIndex index) {
+  TROUPE_ASSIGN(auto reader, SampleReader::create(data, sources, model_folder, config));
+  return std::unique_ptr<Dataset>(std::make_unique<FileDataset>(std::move(reader), config, std::move(index)));
+}
+
+std::unique_ptr<Dataset> open_synthetic_dataset(const SyntheticData& synthetic, const ModelConfig& config, uint64_t seed) {
+  return std::make_unique<SyntheticDataset>(synthetic, config, seed);
+}
+
+Result<SampleIndex> build_index(const DataSpec& data, const std::vector<DataSource>& sources, const std::string& model_folder,
+                                const ModelConfig& config, const std::function<void(int64_t, int64_t)>& progress) {
+  return build_sample_index(data, sources, model_folder, config, progress);
+}
+
+Result<PixelLimits> pixel_limits(const DataSpec& data, const std::string& model_folder) {
+  TROUPE_ASSIGN(const auto processor, read_processor_config(model_folder));
+  TROUPE_ASSIGN(const auto bounds, pixel_bounds(data, processor));
+  return PixelLimits{bounds[0], bounds[1]};
+}
+
+}  // namespace troupe

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace troupe {
+
+enum class Role { kSystem, kUser, kAssistant };
+const char* role_name(Role role);  // as the chat form spells it
+
+struct Turn {
+  Role role;
+  std::string text;
+};
+
+/// One training record in the one form that the rest of the folder knows, whatever spelling the file uses (docs/data.md has the table).
+struct Record {
+  std::string id;                    // the record's own; empty when it has none
+  std::vector<std::string> images;   // paths as written, in reading order
+  std::vector<Turn> turns;           // an optional system turn, then user and assistant in turn, an answer last
+};
+
+/// What stands for an image in the text of a user turn.
+inline constexpr std::string_view kImagePlaceholder = "<image>";
+/// Placeholders in the user turns, which is where they count; elsewhere the word is text.
+size_t count_placeholders(const Record& record);
+
+/// Parses one JSON object. On failure the message is the reason for the report and `record.id` is filled if the object has one.
+/// Checks roles, their order and the number of placeholders; opens no image.
+Status parse_record(std::string_view json, Record& record);
+
+}  // namespace troupe

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/data/chat_form.h"
+#include "actors/data/image_file.h"
+#include "actors/data/mapped_file.h"
+#include "actors/data/processor_config.h"
+#include "actors/data/record.h"
+#include "base/config/job_spec.h"
+#include "base/model/model_config.h"
+
+namespace troupe {
+
+/// From bytes in a source to tokens and image files: what the indexer and the dataset both do, in one place so that they cannot differ.
+/// Thread-safe; the sources stay mapped while it lives.
+class SampleReader {
+ public:
+  /// Errors name the file: a source that cannot be opened, tokenizer, template or processor files that are not understood.
+  static Result<std::unique_ptr<SampleReader>> create(const DataSpec& data, const std::vector<DataSource>& sources, const std::string& model_folder,
+                                                      const ModelConfig& config);
+
+  int sources() const { return static_cast<int>(sources_.size()); }
+  const DataSource& source(int i) const { return sources_[static_cast<size_t>(i)]; }
+  std::string_view bytes(int source) const { return files_[static_cast<size_t>(source)]->bytes(); }
+  const ChatForm& form() const { return *form_; }
+  const ProcessorConfig& processor() const { return processor_; }
+  int64_t min_pixels() const { return min_pixels_; }
+  int64_t max_pixels() const { return max_pixels_; }
+
+  /// Opens an image of a record. A path is taken below the source's image_root unless it is absolute; when it does not exist as written,
+  /// backslashes in it are read as slashes. URLs and inline data are refused.
+  Result<std::shared_ptr<const MappedFile>> open_image(int source, const std::string& path) const;
+  /// The grid of an image by its header; errors name path and reason.
+  Result<IndexedImage> grid(int source, const std::string& path) const;
+  /// Tokens of a record, with its images' grids read from their headers unless given. data.too_long: truncate_text is applied.
+  Result<SampleTokens> tokenize(int source, const Record& record, const std::vector<IndexedImage>* grids) const;
+  /// Hash of everything that decides tokens and grids except the image files: sources, tokenizer, template, limits, options.
+  std::array<uint64_t, 2> settings_hash() const;
+
+ private:
+  SampleReader() = default;
+  std::vector<DataSource> sources_;
+  std::vector<std::shared_ptr<const MappedFile>> files_;
+  std::unique_ptr<ChatForm> form_;
+  ChatTemplate template_;
+  ProcessorConfig processor_;
+  DataSpec data_;
+  ModelConfig config_;
+  int64_t min_pixels_ = 0, max_pixels_ = 0;
+};
+
+/// Pixel limits in force: the spec's, else the folder's, else the published processor's. InvalidArgument when the least exceeds the greatest.
+Result<std::array<int64_t, 2>> pixel_bounds(const DataSpec& data, const ProcessorConfig& processor);
+
+}  // namespace troupe
