@@ -1,0 +1,295 @@
+#include <grpcpp/support/sync_stream.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "actors/host/control.h"
+#include "actors/rpc/store_client.h"
+#include "proto/page/progress_page.h"
+#include "proto/rpc/control.grpc.pb.h"
+#include "proto/rpc/error_message.h"
+
+namespace troupe {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+constexpr milliseconds kHelloTimeout{60000};
+constexpr milliseconds kAnswerTimeout{30000};
+constexpr milliseconds kErrorTimeout{3000};
+
+/// What the worker put behind the program's name.
+struct HostArguments {
+  std::string driver, job, incarnation;
+  Secrets secrets;
+  int slot = -1;
+  int page_fd = -1;
+};
+
+Result<HostArguments> parse_arguments(int argc, char** argv) {
+  std::map<std::string, std::string> values;
+  for (int i = 1; i + 1 < argc; ++i) {
+    const std::string name = argv[i];
+    if (name.rfind("--", 0) == 0) values[name.substr(2)] = argv[++i];
+  }
+  for (const char* needed : {"driver", "job", "slot", "incarnation"})
+    if (!values.contains(needed))
+      return invalid_argument(std::string("an actor host is started by a worker: option --") + needed + " is missing");
+  HostArguments arguments;
+  arguments.driver = values["driver"];
+  arguments.job = values["job"];
+  arguments.incarnation = values["incarnation"];
+  arguments.secrets.token_file = values["token-file"];
+  arguments.secrets.certificate_file = values["certificate-file"];
+  arguments.slot = std::atoi(values["slot"].c_str());
+  if (values.contains("page-fd")) arguments.page_fd = std::atoi(values["page-fd"].c_str());
+  return arguments;
+}
+
+HostAssignment to_assignment(const wire::HostCommand& command) {
+  const wire::Assignment& from = command.assignment();
+  HostAssignment to;
+  to.job_id = from.job_id();
+  to.mode = from.mode();
+  to.run_folder = from.run_folder();
+  to.job_yaml = from.job_yaml();
+  to.generation = Generation(command.generation());
+  to.term = Term(command.term());
+  to.self = SlotId(from.self());
+  for (const auto& s : from.slots()) to.slots.push_back({s.node(), s.index(), s.device(), s.threads(), s.data_address()});
+  for (const auto& g : from.groups()) to.group_slots.emplace_back(g.slot().begin(), g.slot().end());
+  to.index_path = from.index_path();
+  to.eval_index_path = from.eval_index_path();
+  to.resume_from = from.resume_from();
+  to.command_json = from.command_json().empty() ? "{}" : from.command_json();
+  return to;
+}
+
+/// One reader and one writer thread around a bidirectional stream; everything else is state under a mutex.
+class RpcHostControl final : public HostControl {
+ public:
+  RpcHostControl(Connection connection, HostArguments arguments, std::unique_ptr<ProgressPage> page)
+      : connection_(std::move(connection)),
+        arguments_(std::move(arguments)),
+        page_(std::move(page)),
+        store_(make_store_client(connection_, arguments_.job)),
+        stub_(wire::HostLink::NewStub(connection_.channel)) {
+    connection_.sign(context_);
+    stream_ = stub_->Attach(&context_);
+  }
+
+  ~RpcHostControl() override {
+    flush(milliseconds(500));
+    {
+      std::lock_guard lock(mutex_);
+      closing_ = true;
+    }
+    changed_.notify_all();
+    if (writer_.joinable()) writer_.join();
+    context_.TryCancel();
+    if (reader_.joinable()) reader_.join();
+    stream_->Finish();
+  }
+
+  Status start() {
+    reader_ = std::thread([this] { read_loop(); });
+    writer_ = std::thread([this] { write_loop(); });
+    wire::HostMessage hello;
+    hello.mutable_hello()->set_job_id(arguments_.job);
+    hello.mutable_hello()->set_slot(arguments_.slot);
+    hello.mutable_hello()->set_incarnation(arguments_.incarnation);
+    post(std::move(hello));
+    std::unique_lock lock(mutex_);
+    const bool in_time = changed_.wait_for(lock, kHelloTimeout, [this] { return assigned_ || lost_ || refused_.has_value(); });
+    if (refused_) return *refused_;
+    if (lost_) return unavailable("the driver at " + arguments_.driver + " closed the connection before it assigned work");
+    if (!in_time) return deadline_exceeded("no assignment from the driver at " + arguments_.driver + " within 60 s");
+    return {};
+  }
+
+  const HostAssignment& assignment() const override { return assignment_; }
+  KvStore& store() override { return *store_; }
+
+  void report_phase(const std::string& phase) override {
+    wire::HostMessage message;
+    message.set_phase(phase);
+    post(std::move(message));
+  }
+  void report_ready() override {
+    wire::HostMessage message;
+    message.set_ready(true);
+    post(std::move(message));
+  }
+  void report_prepared(int64_t step) override {
+    wire::HostMessage message;
+    message.set_prepared(step);
+    post(std::move(message));
+  }
+  void report_step(int64_t step, const std::string& metrics_json, const std::string& local_json) override {
+    wire::HostMessage message;
+    message.mutable_step()->set_step(step);
+    message.mutable_step()->set_metrics_json(metrics_json);
+    message.mutable_step()->set_local_json(local_json);
+    post(std::move(message));
+  }
+  void report_evaluation(int64_t step, const std::string& json) override {
+    wire::HostMessage message;
+    message.mutable_evaluation()->set_step(step);
+    message.mutable_evaluation()->set_json(json);
+    post(std::move(message));
+  }
+  void report_event(const std::string& kind, const std::string& json) override {
+    wire::HostMessage message;
+    message.mutable_event()->set_kind(kind);
+    message.mutable_event()->set_json(json);
+    post(std::move(message));
+  }
+  void report_error(const Error& error) override {
+    wire::HostMessage message;
+    *message.mutable_error() = to_message(error);
+    // A driver that cannot be told learns of the end from the worker.
+    static_cast<void>(post_and_wait(std::move(message), kErrorTimeout));
+  }
+  Status report_finished(const std::string& result_json) override {
+    wire::HostMessage message;
+    message.set_finished(result_json);
+    return post_and_wait(std::move(message), kAnswerTimeout);
+  }
+
+  Result<Grant> wait_grant(int64_t step, milliseconds timeout) override {
+    std::unique_lock lock(mutex_);
+    auto decided = [&] {
+      return stop_.load() || lost_ || grant_.run_through >= step || (grant_.stop_after >= 0 && grant_.stop_after < step);
+    };
+    if (!changed_.wait_for(lock, timeout, decided))
+      return deadline_exceeded("no grant for step " + std::to_string(step) + " within " + std::to_string(timeout.count()) + " ms");
+    if (stop_) return cancelled("the job is stopping: " + stop_reason_);
+    if (lost_) return unavailable("the driver at " + arguments_.driver + " is lost");
+    return grant_;
+  }
+
+  void publish_progress(int64_t step, const char* instruction, int group, int rank) override {
+    if (page_) page_->publish(step, instruction, group, rank);
+  }
+  bool stop_requested() const override { return stop_.load(std::memory_order_relaxed); }
+
+ private:
+  void post(wire::HostMessage message) {
+    {
+      std::lock_guard lock(mutex_);
+      if (lost_) return;
+      message.set_generation(assignment_.generation.value);
+      queue_.push_back(std::move(message));
+    }
+    changed_.notify_all();
+  }
+
+  Status post_and_wait(wire::HostMessage message, milliseconds timeout) {
+    uint64_t sequence;
+    {
+      std::lock_guard lock(mutex_);
+      sequence = ++last_sequence_;
+    }
+    message.set_sequence(sequence);
+    post(std::move(message));
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, timeout, [&] { return acknowledged_ >= sequence || lost_; }))
+      return deadline_exceeded("the driver at " + arguments_.driver + " did not answer a report");
+    if (acknowledged_ < sequence) return unavailable("the driver at " + arguments_.driver + " is lost");
+    return {};
+  }
+
+  void flush(milliseconds timeout) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, timeout, [this] { return lost_ || (queue_.empty() && !writing_); });
+  }
+
+  void write_loop() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [this] { return closing_ || lost_ || !queue_.empty(); });
+      if (closing_ || lost_) return;
+      wire::HostMessage message = std::move(queue_.front());
+      queue_.pop_front();
+      writing_ = true;
+      lock.unlock();
+      const bool written = stream_->Write(message);
+      lock.lock();
+      writing_ = false;
+      if (!written) lost_ = true;
+      changed_.notify_all();
+    }
+  }
+
+  void read_loop() {
+    wire::HostCommand command;
+    while (stream_->Read(&command)) {
+      std::lock_guard lock(mutex_);
+      apply(command);
+      changed_.notify_all();
+    }
+    std::lock_guard lock(mutex_);
+    lost_ = true;
+    changed_.notify_all();
+  }
+
+  void apply(const wire::HostCommand& command) {
+    acknowledged_ = std::max(acknowledged_, command.acknowledged());
+    if (command.has_assignment() && !assigned_) {
+      assignment_ = to_assignment(command);
+      grant_.generation = assignment_.generation;
+      assigned_ = true;
+    } else if (command.has_grant() && command.generation() == assignment_.generation.value) {
+      const auto& grant = command.grant();
+      grant_.run_through = std::max(grant_.run_through, grant.run_through());
+      grant_.stop_after = grant.stop_after();
+      grant_.save_at = grant.save_at();
+    } else if (command.body_case() == wire::HostCommand::kStop) {
+      stop_reason_ = command.stop();
+      stop_ = true;
+    } else if (command.has_refused()) {
+      refused_ = from_message(command.refused());
+    }
+  }
+
+  Connection connection_;
+  HostArguments arguments_;
+  std::unique_ptr<ProgressPage> page_;
+  std::unique_ptr<KvStore> store_;
+  std::unique_ptr<wire::HostLink::Stub> stub_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReaderWriter<wire::HostMessage, wire::HostCommand>> stream_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<wire::HostMessage> queue_;
+  HostAssignment assignment_;
+  Grant grant_;
+  std::optional<Error> refused_;
+  std::string stop_reason_;
+  uint64_t last_sequence_ = 0, acknowledged_ = 0;
+  bool assigned_ = false, lost_ = false, closing_ = false, writing_ = false;
+  std::atomic<bool> stop_{false};
+  std::thread reader_, writer_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<HostControl>> connect_host_control(int argc, char** argv) {
+  TROUPE_ASSIGN(auto arguments, parse_arguments(argc, argv));
+  std::unique_ptr<ProgressPage> page;
+  if (arguments.page_fd >= 0) {
+    TROUPE_ASSIGN(page, ProgressPage::open(arguments.page_fd));
+  }
+  TROUPE_ASSIGN(auto connection, open_connection(arguments.driver, arguments.secrets));
+  auto control = std::make_unique<RpcHostControl>(std::move(connection), std::move(arguments), std::move(page));
+  TROUPE_RETURN_IF_ERROR(control->start());
+  return std::unique_ptr<HostControl>(std::move(control));
+}
+
+}  // namespace troupe

@@ -1,0 +1,127 @@
+#include "driver/journal/journal.h"
+
+#include <sqlite3.h>
+
+namespace troupe::driver {
+namespace {
+
+constexpr char kSchema[] =
+    "PRAGMA journal_mode=WAL;"
+    "CREATE TABLE IF NOT EXISTS term(value INTEGER NOT NULL);"
+    "CREATE TABLE IF NOT EXISTS job(id TEXT PRIMARY KEY, name TEXT, run_folder TEXT, state TEXT, generation INTEGER, run_through INTEGER);";
+
+Error failure(sqlite3* database, const std::string& what) { return internal_error("journal: " + what + ": " + sqlite3_errmsg(database)); }
+
+std::string text_of(sqlite3_stmt* statement, int column) {
+  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement, column));
+  return text ? text : "";
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Journal>> Journal::open(const std::string& path) {
+  sqlite3* database = nullptr;
+  if (sqlite3_open(path.c_str(), &database) != SQLITE_OK) {
+    Error error = failure(database, "cannot open " + path);
+    sqlite3_close(database);
+    return error;
+  }
+  std::unique_ptr<Journal> journal(new Journal(database));
+  sqlite3_busy_timeout(database, 2000);
+  if (sqlite3_exec(database, kSchema, nullptr, nullptr, nullptr) != SQLITE_OK) return failure(database, path);
+  TROUPE_RETURN_IF_ERROR(journal->begin_term());
+  journal->thread_ = std::thread([raw = journal.get()] { raw->run(); });
+  return journal;
+}
+
+Journal::~Journal() {
+  {
+    std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  sqlite3_close(database_);
+}
+
+Status Journal::begin_term() {
+  TROUPE_RETURN_IF_ERROR(execute("INSERT INTO term(value) SELECT 1 + COALESCE(MAX(value), 0) FROM term", {}));
+  sqlite3_stmt* statement = nullptr;
+  if (sqlite3_prepare_v2(database_, "SELECT MAX(value) FROM term", -1, &statement, nullptr) != SQLITE_OK)
+    return failure(database_, "term");
+  if (sqlite3_step(statement) == SQLITE_ROW) term_ = Term(static_cast<uint64_t>(sqlite3_column_int64(statement, 0)));
+  sqlite3_finalize(statement);
+  return {};
+}
+
+Status Journal::execute(const std::string& sql, const std::vector<std::string>& values) {
+  sqlite3_stmt* statement = nullptr;
+  if (sqlite3_prepare_v2(database_, sql.c_str(), -1, &statement, nullptr) != SQLITE_OK) return failure(database_, sql);
+  for (size_t i = 0; i < values.size(); ++i)
+    sqlite3_bind_text(statement, static_cast<int>(i) + 1, values[i].c_str(), -1, SQLITE_TRANSIENT);
+  const int code = sqlite3_step(statement);
+  sqlite3_finalize(statement);
+  if (code != SQLITE_DONE && code != SQLITE_ROW) return failure(database_, sql);
+  return {};
+}
+
+void Journal::record_job(JournalledJob job, Done done) {
+  enqueue({"INSERT OR REPLACE INTO job VALUES(?, ?, ?, ?, CAST(? AS INTEGER), CAST(? AS INTEGER))",
+           {job.id, job.name, job.run_folder, job.state, std::to_string(job.generation), std::to_string(job.run_through)},
+           std::move(done)});
+}
+
+void Journal::record_grant(const std::string& job, Generation generation, int64_t run_through, Done done) {
+  enqueue({"UPDATE job SET generation = CAST(? AS INTEGER), run_through = CAST(? AS INTEGER) WHERE id = ?",
+           {std::to_string(generation.value), std::to_string(run_through), job},
+           std::move(done)});
+}
+
+void Journal::record_state(const std::string& job, const std::string& state, Done done) {
+  enqueue({"UPDATE job SET state = ? WHERE id = ?", {state, job}, std::move(done)});
+}
+
+void Journal::enqueue(Write write) {
+  {
+    std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(write));
+  }
+  changed_.notify_all();
+}
+
+void Journal::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return closing_ || !queue_.empty(); });
+    if (queue_.empty()) return;
+    Write write = std::move(queue_.front());
+    queue_.pop_front();
+    busy_ = true;
+    lock.unlock();
+    Status status = execute(write.sql, write.values);
+    if (write.done) write.done(std::move(status));
+    lock.lock();
+    busy_ = false;
+    changed_.notify_all();
+  }
+}
+
+Result<std::vector<JournalledJob>> Journal::jobs() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return queue_.empty() && !busy_; });
+  sqlite3_stmt* statement = nullptr;
+  if (sqlite3_prepare_v2(database_, "SELECT id, name, run_folder, state, generation, run_through FROM job ORDER BY rowid", -1, &statement,
+                         nullptr) != SQLITE_OK)
+    return failure(database_, "jobs");
+  std::vector<JournalledJob> jobs;
+  while (sqlite3_step(statement) == SQLITE_ROW) {
+    JournalledJob job{text_of(statement, 0), text_of(statement, 1), text_of(statement, 2), text_of(statement, 3)};
+    job.generation = static_cast<uint32_t>(sqlite3_column_int64(statement, 4));
+    job.run_through = sqlite3_column_int64(statement, 5);
+    jobs.push_back(std::move(job));
+  }
+  sqlite3_finalize(statement);
+  return jobs;
+}
+
+}  // namespace troupe::driver

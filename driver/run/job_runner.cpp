@@ -1,0 +1,388 @@
+#include "driver/run/job_runner.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <random>
+#include <set>
+#include <sstream>
+
+namespace troupe::driver {
+using nlohmann::json;
+using std::chrono::milliseconds;
+namespace {
+
+constexpr milliseconds kTaskGrace{1000};
+constexpr size_t kLongestTaskMessage = 16384;
+
+std::string fresh_incarnation() {
+  std::random_device device;
+  char text[17];
+  std::snprintf(text, sizeof(text), "%08x%08x", device(), device());
+  return text;
+}
+
+std::vector<HostPlace> places_of(const PlannedJob& job, const RunFolder& folder) {
+  std::vector<HostPlace> places;
+  for (const PlannedSlot& slot : job.slots) places.push_back({slot.node, slot.index, {}, folder.log_path(slot.node, slot.index)});
+  for (size_t g = 0; g < job.group_slots.size(); ++g)
+    for (size_t r = 0; r < job.group_slots[g].size(); ++r)
+      places[static_cast<size_t>(job.group_slots[g][r])].actors.emplace_back(job.group_names[g], static_cast<int>(r));
+  return places;
+}
+
+JobLifeOptions life_options(const PlannedJob& job, const std::vector<HostPlace>& places, int64_t resume_step) {
+  JobLifeOptions options;
+  options.places = places;
+  options.needs_index = job.needs_index || job.needs_eval_index;
+  options.first_step = resume_step + 1;
+  options.save_grace = job.save_grace;
+  return options;
+}
+
+std::vector<std::string> slot_names(const PlannedJob& job) {
+  std::vector<std::string> names;
+  for (const PlannedSlot& slot : job.slots) names.push_back(slot.node + ":" + std::to_string(slot.index));
+  return names;
+}
+
+std::string tail_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  std::string all = text.str();
+  if (all.size() > kLongestTaskMessage) all = all.substr(all.size() - kLongestTaskMessage);
+  while (!all.empty() && all.back() == '\n') all.pop_back();
+  return all;
+}
+
+std::string duration_text(double seconds) {
+  char text[32];
+  const auto whole = static_cast<long>(seconds + 0.5);
+  if (whole >= 3600)
+    std::snprintf(text, sizeof(text), "%ldh%02ldm", whole / 3600, whole / 60 % 60);
+  else
+    std::snprintf(text, sizeof(text), "%ldm%02lds", whole / 60, whole % 60);
+  return text;
+}
+
+}  // namespace
+
+JobRunner::JobRunner(std::string id, PlannedJob job, std::unique_ptr<RunFolder> folder, JobSurroundings surroundings)
+    : id_(std::move(id)),
+      job_(std::move(job)),
+      folder_(std::move(folder)),
+      around_(std::move(surroundings)),
+      resume_(job_.resume.empty() ? LatestCheckpoint() : latest_checkpoint_in(job_.resume == "auto" ? job_.run_folder : job_.resume)),
+      places_(places_of(job_, *folder_)),
+      life_(life_options(job_, places_, resume_.step), Clock::now()),
+      metrics_(slot_names(job_)),
+      peers_(job_.slots.size()),
+      incarnations_(job_.slots.size()),
+      started_(Clock::now()) {
+  json groups = json::array();
+  for (size_t g = 0; g < job_.group_names.size(); ++g)
+    for (size_t r = 0; r < job_.group_slots[g].size(); ++r) {
+      const PlannedSlot& slot = job_.slots[static_cast<size_t>(job_.group_slots[g][r])];
+      groups.push_back({{"group", job_.group_names[g]}, {"rank", r}, {"node", slot.node}, {"slot", slot.index}, {"device", slot.device}});
+    }
+  folder_->append_event("planned", generation_.value, {{"job", id_}, {"placement", groups}, {"resume_from", resume_.path}});
+  if (!resume_.path.empty()) say("resuming from " + resume_.path);
+  around_.journal->record_job({id_, job_.name, job_.run_folder, "waiting", generation_.value, 0}, nullptr);
+  schedule();
+}
+
+void JobRunner::handle(const JobEvent& event) {
+  if (ended()) return;
+  for (const JobEffect& effect : life_.step(event, Clock::now())) carry_out(effect);
+  if (!ended()) schedule();
+}
+
+void JobRunner::schedule() {
+  const auto due = life_.next_deadline();
+  if (due >= scheduled_ && scheduled_ > Clock::now()) return;
+  scheduled_ = due;
+  around_.loop->post_at(due, [this, due] {
+    if (scheduled_ != due) return;
+    scheduled_ = Clock::time_point::max();
+    handle(job_event::Tick{});
+    if (!ended()) schedule();
+  });
+}
+
+void JobRunner::carry_out(const JobEffect& effect) {
+  struct Visitor {
+    JobRunner& self;
+    void operator()(const job_effect::StartIndex&) { self.start_index(); }
+    void operator()(const job_effect::SpawnHosts&) { self.spawn_hosts(); }
+    void operator()(const job_effect::AssignHost& e) { self.assign(e.slot); }
+    void operator()(const job_effect::PublishGrant& e) { self.publish_grant(e.grant); }
+    void operator()(const job_effect::Terminate& e) { self.terminate(e.grace); }
+    void operator()(const job_effect::PhaseChanged& e) {
+      const std::string phase = job_phase_name(e.phase);
+      self.folder_->append_event("phase", self.generation_.value, {{"phase", phase}});
+      self.around_.journal->record_state(self.id_, phase, nullptr);
+      self.say(phase);
+      if (e.phase == JobPhase::kLoading) self.folder_->append_event("spawned", self.generation_.value, {{"hosts", self.hosts_json()}});
+    }
+    void operator()(const job_effect::Waiting& e) {
+      self.folder_->append_event("waiting", self.generation_.value, {{"text", e.text}});
+      self.say(e.text);
+    }
+    void operator()(const job_effect::End& e) { self.end(e.outcome); }
+  };
+  std::visit(Visitor{*this}, effect);
+}
+
+void JobRunner::say(const std::string& line) { around_.publish({JobUpdate::Kind::kLine, line, 0, ""}); }
+
+void JobRunner::start_index() {
+  WorkerPeer* worker = around_.worker(job_.slots.front().node);
+  if (!worker) return handle(job_event::IndexFailed{unavailable("node " + job_.slots.front().node + " has no worker"), false});
+  SpawnOrder order;
+  order.incarnation = index_incarnation_ = fresh_incarnation();
+  order.job_id = id_;
+  order.arguments = {"index", "--job", folder_->path() + "/job.yaml", "--out", folder_->index_path()};
+  if (job_.needs_eval_index) order.arguments.insert(order.arguments.end(), {"--eval-out", folder_->eval_index_path()});
+  order.output_path = folder_->path() + "/logs/index.log";
+  order.task_output_path = folder_->path() + "/index/progress";
+  around_.own_process(order.incarnation, -1);
+  worker->spawn(order);
+}
+
+void JobRunner::spawn_hosts() {
+  for (size_t slot = 0; slot < job_.slots.size(); ++slot) {
+    const PlannedSlot& place = job_.slots[slot];
+    WorkerPeer* worker = around_.worker(place.node);
+    if (!worker) return handle(job_event::SpawnFailed{static_cast<int>(slot), unavailable("node " + place.node + " has no worker")});
+    SpawnOrder order;
+    order.incarnation = incarnations_[slot] = fresh_incarnation();
+    order.job_id = id_;
+    order.slot = static_cast<int>(slot);
+    order.threads = place.threads;
+    order.arguments = {"host"};
+    order.output_path = places_[slot].log_path;
+    around_.own_process(order.incarnation, static_cast<int>(slot));
+    worker->spawn(order);
+  }
+}
+
+void JobRunner::process_spawned(int slot, int pid, const std::optional<Error>& error) {
+  if (slot < 0) {
+    if (error) handle(job_event::IndexFailed{*error, false});
+    return;
+  }
+  if (error) return handle(job_event::SpawnFailed{slot, *error});
+  handle(job_event::HostSpawned{slot, pid});
+}
+
+void JobRunner::process_exited(int slot, HostExit exit, int group) {
+  if (slot < 0) {
+    index_incarnation_.clear();
+    if (exit.signal == 0 && exit.exit_code == 0) return handle(job_event::IndexDone{});
+    const bool refusal = exit.signal == 0 && exit.exit_code == 2;
+    if (exit.signal != 0) return handle(job_event::IndexFailed{internal_error("the index task was killed by signal " + std::to_string(exit.signal) + "; log: " + folder_->path() + "/logs/index.log"), false});
+    return handle(job_event::IndexFailed{index_error(exit.exit_code), refusal});
+  }
+  if (group >= 0 && group < static_cast<int>(job_.group_names.size())) exit.group = job_.group_names[static_cast<size_t>(group)];
+  exit.pid = life_.pid(slot);
+  const PlannedSlot& place = job_.slots[static_cast<size_t>(slot)];
+  folder_->append_event("host_exited", generation_.value,
+                        {{"node", place.node}, {"slot", place.index}, {"pid", exit.pid}, {"actors", actors_of(slot)},
+                         {"exit_code", exit.exit_code}, {"signal", exit.signal}, {"step", exit.step}, {"instruction", exit.instruction}});
+  handle(job_event::HostExited{slot, exit});
+}
+
+Error JobRunner::index_error(int exit_code) const {
+  const std::string text = tail_of(folder_->path() + "/logs/index.log");
+  const size_t last = text.rfind('\n');
+  const json parsed = json::parse(last == std::string::npos ? text : text.substr(last + 1), nullptr, false);
+  if (parsed.is_object() && parsed.contains("message") && parsed["message"].is_string())
+    return make_error(error_code_from_name(parsed.value("code", "invalid_argument")), parsed["message"].get<std::string>());
+  if (exit_code == 2) return invalid_argument(text.empty() ? "the data was refused without a reason" : text);
+  return internal_error("the index task exited with status " + std::to_string(exit_code) + ": " + text);
+}
+
+void JobRunner::task_line(const std::string& line) {
+  std::istringstream words(line);
+  std::string first;
+  int64_t done = 0, total = 0;
+  if (words >> first >> done >> total && first == "progress") {
+    around_.publish({JobUpdate::Kind::kProgress, "indexing " + std::to_string(done) + "/" + std::to_string(total), 0, ""});
+    return;
+  }
+  const json summary = json::parse(line, nullptr, false);
+  if (!summary.is_object()) return;
+  index_summary_ = summary;
+  folder_->append_event("indexed", generation_.value, summary);
+  std::string text = "indexed";
+  for (const auto& [key, value] : summary.items())
+    if (value.is_number()) text += " " + key + "=" + value.dump();
+  say(text);
+}
+
+void JobRunner::host_hello(int slot, const std::string& incarnation, std::shared_ptr<HostPeer> peer) {
+  if (slot < 0 || slot >= static_cast<int>(peers_.size()) || incarnations_[static_cast<size_t>(slot)] != incarnation)
+    return peer->refuse(make_error(ErrorCode::kFailedPrecondition, "slot " + std::to_string(slot) + " of job " + id_ + " belongs to another incarnation"));
+  peers_[static_cast<size_t>(slot)] = std::move(peer);
+  handle(job_event::HostHello{slot});
+}
+
+void JobRunner::assign(int slot) {
+  AssignmentOrder order;
+  order.job_id = id_;
+  order.self = slot;
+  order.generation = generation_;
+  order.job = &job_;
+  if (job_.needs_index) order.index_path = folder_->index_path();
+  if (job_.needs_eval_index) order.eval_index_path = folder_->eval_index_path();
+  order.resume_from = resume_.path;
+  if (HostPeer* host = peer(slot)) host->assign(order);
+}
+
+void JobRunner::publish_grant(const GrantState& grant) {
+  // Journalled before use: a grant that a restarted driver does not know of would be one that nobody gave.
+  around_.journal->record_grant(id_, generation_, grant.run_through, [this, grant, loop = around_.loop](Status) {
+    loop->post([this, grant] {
+      for (const auto& host : peers_)
+        if (host) host->grant(generation_, grant);
+    });
+  });
+}
+
+void JobRunner::terminate(milliseconds grace) {
+  for (const auto& answers : {store_.close("the job is stopping")}) around_.answer_store(answers);
+  for (size_t slot = 0; slot < job_.slots.size(); ++slot) {
+    if (peers_[slot]) peers_[slot]->stop("the job is stopping");
+    if (incarnations_[slot].empty()) continue;
+    if (WorkerPeer* worker = around_.worker(job_.slots[slot].node)) worker->terminate(incarnations_[slot], grace);
+  }
+  if (!index_incarnation_.empty())
+    if (WorkerPeer* worker = around_.worker(job_.slots.front().node)) worker->terminate(index_incarnation_, kTaskGrace);
+}
+
+void JobRunner::host_step(int slot, int64_t step, const std::string& metrics_json, const std::string& local_json) {
+  for (const json& line : metrics_.add(slot, step, metrics_json, local_json)) write_metrics(line);
+  handle(job_event::HostStep{slot, step});
+}
+
+void JobRunner::write_metrics(const json& line) {
+  folder_->append_metrics(line);
+  last_line_ = line;
+  around_.publish({JobUpdate::Kind::kProgress, progress_text(line), 0, ""});
+}
+
+std::string JobRunner::progress_text(const json& line) {
+  auto number = [&](const char* key) { return line.contains(key) && line[key].is_number() ? line[key].get<double>() : 0.0; };
+  const auto step = static_cast<int64_t>(number("step"));
+  const auto now = Clock::now();
+  if (first_step_seen_ == 0) {
+    first_step_seen_ = step;
+    first_step_at_ = now;
+  }
+  char text[160];
+  const std::string total = job_.total_steps > 0 ? "/" + std::to_string(job_.total_steps) : "";
+  std::snprintf(text, sizeof(text), "step %lld%s  loss %.4f  %.0f tokens/s", static_cast<long long>(step), total.c_str(), number("loss"), number("tokens_per_s"));
+  std::string result = text;
+  if (job_.total_steps > 0 && step > first_step_seen_) {
+    const double seconds = std::chrono::duration<double>(now - first_step_at_).count() / static_cast<double>(step - first_step_seen_);
+    result += "  ETA " + duration_text(seconds * static_cast<double>(job_.total_steps - step));
+  }
+  return result;
+}
+
+void JobRunner::host_evaluation(int, int64_t step, const std::string& json_text) {
+  json line = json::parse(json_text, nullptr, false);
+  if (!line.is_object()) return;
+  line["step"] = step;
+  folder_->append_metrics(line);
+  std::string text = "evaluation after step " + std::to_string(step) + ":";
+  for (const auto& [key, value] : line.items())
+    if (value.is_number() && key != "step") text += "  " + key + " " + value.dump();
+  say(text);
+}
+
+void JobRunner::host_event(int slot, const std::string& kind, const std::string& json_text) {
+  json details = json::parse(json_text, nullptr, false);
+  if (!details.is_object()) details = json::object();
+  if (kind == "training_plan" && details.contains("steps") && details["steps"].is_number_integer()) job_.total_steps = details["steps"];
+  const PlannedSlot& place = job_.slots[static_cast<size_t>(slot)];
+  details["node"] = place.node;
+  details["slot"] = place.index;
+  details["pid"] = life_.pid(slot);
+  if (!details.contains("group")) details["actors"] = actors_of(slot);
+  folder_->append_event(kind, generation_.value, details);
+  if (details.contains("text") && details["text"].is_string()) say(details["text"].get<std::string>());
+}
+
+void JobRunner::host_finished(int slot, const std::string& result_json) {
+  const json result = json::parse(result_json, nullptr, false);
+  if (result.is_object()) host_results_.update(result);
+  handle(job_event::HostFinished{slot});
+}
+
+void JobRunner::store_call(uint64_t number, const StoreCall& call) {
+  const auto now = Clock::now();
+  around_.answer_store(store_.call(number, call, now));
+  if (call.kind == StoreKind::kGet)
+    around_.loop->post_at(now + call.timeout, [this] { around_.answer_store(store_.expire(Clock::now())); });
+}
+
+void JobRunner::end(const Outcome& outcome) {
+  for (const json& line : metrics_.rest()) write_metrics(line);
+  json cause = {{"kind", outcome.cause_kind}};
+  if (!outcome.error.message.empty()) {
+    cause["message"] = outcome.error.message;
+    cause["code"] = error_code_name(outcome.error.code);
+  }
+  if (outcome.culprit >= 0) {
+    const PlannedSlot& place = job_.slots[static_cast<size_t>(outcome.culprit)];
+    cause.update({{"node", place.node}, {"slot", place.index}, {"pid", life_.pid(outcome.culprit)},
+                  {"actors", actors_of(outcome.culprit)}, {"log", places_[static_cast<size_t>(outcome.culprit)].log_path}});
+  }
+  result_ = {{"outcome", outcome.name()}, {"exit_code", outcome.exit_code()}, {"cause", cause}, {"steps_done", outcome.steps_done},
+             {"job", id_}, {"name", job_.name}, {"run_folder", job_.run_folder}, {"results", host_results_},
+             {"wall_s", std::chrono::duration<double>(Clock::now() - started_).count()}};
+  if (!last_line_.is_null() && last_line_.contains("loss")) result_["last_loss"] = last_line_["loss"];
+  around_.journal->record_state(id_, outcome.name(), nullptr);
+  folder_->append_event("ended", generation_.value, {{"outcome", outcome.name()}, {"cause", cause}, {"steps_done", outcome.steps_done}});
+  if (outcome.kind == OutcomeKind::kRefused && folder_->fresh())
+    folder_->discard();
+  else if (Status written = folder_->write_result(result_); !written.ok())
+    say(written.error().to_string());
+  around_.publish({JobUpdate::Kind::kEnd, "", outcome.exit_code(), result_.dump(-1, ' ', false, json::error_handler_t::replace)});
+  around_.ended();
+}
+
+std::vector<std::string> JobRunner::nodes() const {
+  std::set<std::string> nodes;
+  for (const PlannedSlot& slot : job_.slots) nodes.insert(slot.node);
+  return {nodes.begin(), nodes.end()};
+}
+
+json JobRunner::actors_of(int slot) const {
+  json actors = json::array();
+  for (const auto& [group, rank] : places_[static_cast<size_t>(slot)].actors) actors.push_back({{"group", group}, {"rank", rank}});
+  return actors;
+}
+
+json JobRunner::hosts_json() const {
+  json hosts = json::array();
+  for (size_t slot = 0; slot < job_.slots.size(); ++slot) {
+    const PlannedSlot& place = job_.slots[slot];
+    for (const auto& [group, rank] : places_[slot].actors)
+      hosts.push_back({{"node", place.node}, {"slot", place.index}, {"device", place.device}, {"pid", life_.pid(static_cast<int>(slot))},
+                       {"group", group}, {"rank", rank}, {"phase", life_.host_phase(static_cast<int>(slot))}});
+  }
+  return hosts;
+}
+
+json JobRunner::status() const {
+  json status = {{"job", id_}, {"name", job_.name}, {"phase", job_phase_name(life_.phase())}, {"run_folder", job_.run_folder},
+                 {"generation", generation_.value}, {"step", life_.steps_done()}, {"total_steps", job_.total_steps},
+                 {"run_through", life_.grant().run_through}, {"hosts", hosts_json()}};
+  if (!result_.is_null()) status["result"] = result_;
+  return status;
+}
+
+}  // namespace troupe::driver

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+/// A job that was accepted: what the driver needs to run it, and nothing of how it was planned.
+namespace troupe::driver {
+
+struct PlannedSlot {
+  std::string node;
+  int index = 0;
+  std::string device;  // "cpu" or "cuda:3"
+  int threads = 1;
+  std::string data_address;
+};
+
+struct PlannedJob {
+  std::string name;
+  std::string mode = "train";  // "train" | "eval"
+  std::string job_yaml;        // as resolved
+  std::string command_json = "{}";
+  std::string run_folder;      // absolute
+  std::string resume;          // "", "auto", or the run folder to go on from
+  std::vector<PlannedSlot> slots;
+  std::vector<std::string> group_names;
+  std::vector<std::vector<int>> group_slots;  // [group][rank] -> position in slots
+  bool needs_index = false;
+  bool needs_eval_index = false;
+  int64_t total_steps = 0;  // 0: known to the hosts only
+  std::chrono::milliseconds save_grace{300000};
+  std::string plan_text;    // for people
+};
+
+}  // namespace troupe::driver

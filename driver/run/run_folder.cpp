@@ -1,0 +1,133 @@
+#include "driver/run/run_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+namespace troupe::driver {
+namespace fs = std::filesystem;
+namespace {
+
+std::string utc_now() {
+  const auto now = std::chrono::system_clock::now();
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
+  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1000;
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  char text[40];
+  const size_t length = std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &parts);
+  std::snprintf(text + length, sizeof(text) - length, ".%03dZ", static_cast<int>(milliseconds));
+  return text;
+}
+
+Status write_file(const std::string& path, const std::string& text) {
+  const std::string temporary = path + ".tmp";
+  {
+    std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
+    file << text;
+    file.flush();
+    if (!file) return make_error(ErrorCode::kResourceExhausted, "cannot write " + path + ": " + std::strerror(errno));
+  }
+  std::error_code error;
+  fs::rename(temporary, path, error);
+  if (error) return make_error(ErrorCode::kResourceExhausted, "cannot write " + path + ": " + error.message());
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RunFolder>> RunFolder::open(const std::string& path, bool resume) {
+  std::error_code error;
+  const bool existed = fs::exists(path, error);
+  if (existed && !fs::is_directory(path, error)) return invalid_argument("run folder " + path + " is a file");
+  const bool empty = !existed || fs::is_empty(path, error);
+  // Looked at before the lock, so that a refusal leaves the folder as it was.
+  if (!empty && !resume && !fs::exists(path + "/.lock"))
+    return make_error(ErrorCode::kFailedPrecondition, "run folder " + path + " exists already; --resume auto continues it, --run-dir names another");
+  fs::create_directories(path + "/logs", error);
+  if (!error) fs::create_directories(path + "/index", error);
+  if (error) return make_error(ErrorCode::kFailedPrecondition, "run folder " + path + " cannot be created: " + error.message());
+  const int lock = ::open((path + "/.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (lock < 0) return make_error(ErrorCode::kFailedPrecondition, "run folder " + path + " cannot be locked: " + std::strerror(errno));
+  if (::flock(lock, LOCK_EX | LOCK_NB) != 0) {
+    ::close(lock);
+    return make_error(ErrorCode::kFailedPrecondition, "run folder " + path + " is in use by a running job");
+  }
+  if (!empty && !resume) {
+    ::close(lock);
+    return make_error(ErrorCode::kFailedPrecondition, "run folder " + path + " exists already; --resume auto continues it, --run-dir names another");
+  }
+  return std::unique_ptr<RunFolder>(new RunFolder(path, lock, empty));
+}
+
+RunFolder::RunFolder(std::string path, int lock, bool fresh)
+    : path_(std::move(path)),
+      lock_(lock),
+      fresh_(fresh),
+      metrics_(path_ + "/metrics.jsonl", std::ios::app),
+      events_(path_ + "/events.jsonl", std::ios::app) {
+  std::error_code error;
+  fs::remove(path_ + "/result.json", error);  // of the run that is being continued
+}
+
+RunFolder::~RunFolder() {
+  if (!discarded_) write_driver_address("");
+  ::close(lock_);
+}
+
+Status RunFolder::write_job(const std::string& yaml) { return write_file(path_ + "/job.yaml", yaml); }
+
+void RunFolder::append_metrics(const nlohmann::json& line) { metrics_ << line.dump() << '\n' << std::flush; }
+
+void RunFolder::append_event(const std::string& kind, uint32_t generation, const nlohmann::json& details) {
+  nlohmann::ordered_json line = {{"time", utc_now()}, {"kind", kind}, {"generation", generation}};
+  if (details.is_object())
+    for (const auto& [key, value] : details.items()) line[key] = value;
+  events_ << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n' << std::flush;
+}
+
+Status RunFolder::write_result(const nlohmann::json& result) {
+  return write_file(path_ + "/result.json", result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
+std::string RunFolder::log_path(const std::string& node, int slot) const {
+  return path_ + "/logs/" + node + "-" + std::to_string(slot) + ".log";
+}
+
+void RunFolder::write_driver_address(const std::string& address) {
+  const std::string file = path_ + "/.driver";
+  std::error_code error;
+  if (address.empty())
+    fs::remove(file, error);
+  else
+    static_cast<void>(write_file(file, address + "\n"));
+}
+
+void RunFolder::discard() {
+  discarded_ = true;
+  std::error_code error;
+  if (fresh_) fs::remove_all(path_, error);
+}
+
+LatestCheckpoint latest_checkpoint_in(const std::string& run_folder) {
+  LatestCheckpoint latest;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(run_folder + "/checkpoints", error)) {
+    const std::string name = entry.path().filename();
+    if (name.rfind("step-", 0) != 0 || name.find_first_not_of("0123456789", 5) != std::string::npos || name.size() == 5) continue;
+    std::error_code missing;
+    if (!fs::exists(entry.path() / "manifest.json", missing)) continue;
+    const int64_t step = std::stoll(name.substr(5));
+    if (step >= latest.step) latest = {entry.path(), step};
+  }
+  return latest;
+}
+
+}  // namespace troupe::driver

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/security/server_credentials.h>
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+
+/// How processes of a cluster reach and believe one another: Unix sockets inside a private folder, or TLS with the cluster's
+/// certificate and its token on TCP. A plain TCP connection is never made.
+namespace troupe {
+
+/// The files of NAME.secrets/, by path. All empty: a Unix socket, which the folder's mode protects.
+struct Secrets {
+  std::string certificate_file;  // PEM; the driver's certificate, and what clients trust
+  std::string key_file;          // PEM; the driver only
+  std::string token_file;        // one line
+  bool empty() const { return certificate_file.empty() && token_file.empty(); }
+};
+
+/// The files of `folder` (NAME.secrets/), whether they exist or not.
+Secrets secrets_in(const std::string& folder);
+
+inline constexpr char kTokenHeader[] = "troupe-token";
+/// The name that the certificate is made out to; clients check it in place of the host name.
+inline constexpr char kDriverName[] = "troupe-driver";
+/// Upper bound of a control message; anything larger is refused by gRPC.
+inline constexpr int kLargestMessageBytes = 16 << 20;
+
+struct Connection {
+  std::shared_ptr<grpc::Channel> channel;
+  std::string token;
+  /// Adds the token to one call.
+  void sign(grpc::ClientContext& context) const;
+};
+
+/// `address`: "unix:/path" or "HOST:PORT". Does not connect yet. TCP without secrets is refused.
+Result<Connection> open_connection(const std::string& address, const Secrets& secrets);
+/// Credentials of the driver's server for `address`.
+Result<std::shared_ptr<grpc::ServerCredentials>> server_credentials(const std::string& address, const Secrets& secrets);
+/// The whole of a small file (a token, a certificate), trailing newline removed.
+Result<std::string> read_secret(const std::string& path);
+/// The error that a failed call amounts to; `what` names the call and the peer.
+Error from_grpc(const grpc::Status& status, const std::string& what);
+
+}  // namespace troupe
