@@ -1,0 +1,129 @@
+#include "actors/data/index_command.h"
+
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "actors/data/index_builder.h"
+#include "actors/data/synthetic_samples.h"
+#include "base/config/job_spec_parser.h"
+#include "base/model/model_config.h"
+
+namespace troupe {
+namespace {
+
+constexpr int kRefused = 2;
+constexpr size_t kShownBadRecords = 20;
+
+struct Arguments {
+  std::string job, out, eval_out;
+};
+
+Result<Arguments> read_arguments(int argc, char** argv) {
+  Arguments arguments;
+  int i = 1;
+  if (i < argc && std::string(argv[i]) == "index") ++i;
+  for (; i < argc; i += 2) {
+    const std::string name = argv[i];
+    std::string* value = name == "--job" ? &arguments.job : name == "--out" ? &arguments.out : name == "--eval-out" ? &arguments.eval_out : nullptr;
+    if (value == nullptr) return invalid_argument("index: option '" + name + "' is not known; --job, --out and --eval-out are");
+    if (i + 1 >= argc) return invalid_argument("index: option '" + name + "' needs a path");
+    *value = argv[i + 1];
+  }
+  if (arguments.job.empty() || arguments.out.empty()) return invalid_argument("index: --job and --out are needed");
+  return arguments;
+}
+
+Result<JobSpec> read_job(const std::string& path) {
+  std::ifstream in(path);
+  if (!in) return not_found("cannot open " + path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return parse_job_spec(text.str(), path);
+}
+
+void print_progress(int64_t done, int64_t total) { std::cout << "progress " << done << ' ' << total << std::endl; }
+
+/// The report on bad records: where each is and what is wrong, the first ones spelt out.
+std::string report(const SampleIndex& index) {
+  std::ostringstream text;
+  text << index.bad.size() << " of " << index.total_records << " records cannot be used (data.on_bad_record: skip goes on without them):\n";
+  for (size_t i = 0; i < index.bad.size() && i < kShownBadRecords; ++i) {
+    const BadRecord& bad = index.bad[i];
+    text << "  " << bad.file << ':' << bad.line << ": record '" << bad.id << "': " << bad.reason << '\n';
+  }
+  if (index.bad.size() > kShownBadRecords) text << "  and " << index.bad.size() - kShownBadRecords << " more\n";
+  return text.str();
+}
+
+Result<SampleIndex> build(const JobSpec& spec, const std::vector<DataSource>& sources, const ModelConfig& config) {
+  TROUPE_ASSIGN(auto index, build_sample_index(spec.data, sources, spec.model.path, config, print_progress));
+  if (!index.bad.empty() && spec.data.on_bad_record == OnBadRecord::kFail) return invalid_argument(report(index));
+  if (!index.bad.empty()) std::cerr << report(index);
+  return index;
+}
+
+Status check_batch(const JobSpec& spec, const SampleIndex& index, int64_t held_out) {
+  const int64_t left = static_cast<int64_t>(index.samples.size()) - held_out;
+  if (left >= spec.training.global_batch) return {};
+  return invalid_argument("the data have " + std::to_string(left) + " samples to train on" +
+                          (held_out > 0 ? " (" + std::to_string(held_out) + " more are held out by eval.split)" : "") +
+                          ", fewer than training.global_batch " + std::to_string(spec.training.global_batch));
+}
+
+std::string summary(const SampleIndex& index, int64_t eval_samples) {
+  int64_t tokens = 0, supervised = 0, images = 0;
+  for (const auto& sample : index.samples) {
+    tokens += sample.tokens;
+    supervised += sample.supervised;
+    images += static_cast<int64_t>(sample.images.size());
+  }
+  const auto good = index.samples.size(), bad = index.bad.size();
+  nlohmann::ordered_json json;
+  json["samples"] = good;
+  json["records"] = index.total_records;
+  json["bad"] = bad;
+  json["too_long"] = index.total_records - static_cast<int64_t>(good + bad);
+  json["tokens"] = tokens;
+  json["supervised"] = supervised;
+  json["images"] = images;
+  json["eval_samples"] = eval_samples;
+  json["digest"] = index.digest;
+  return json.dump();
+}
+
+Result<std::string> run(int argc, char** argv) {
+  TROUPE_ASSIGN(const auto arguments, read_arguments(argc, argv));
+  TROUPE_ASSIGN(const auto spec, read_job(arguments.job));
+  TROUPE_ASSIGN(const auto config, read_model_config(spec.model.path));
+  auto index = spec.data.synthetic ? Result<SampleIndex>(synthetic_index(*spec.data.synthetic, config, spec.training.seed))
+                                   : build(spec, spec.data.sources, config);
+  if (!index.ok()) return index.error();
+  int64_t held_out = 0;
+  for (const auto& sample : index->samples) held_out += in_eval_split(sample, spec.eval.split);
+  TROUPE_RETURN_IF_ERROR(check_batch(spec, *index, held_out));
+  int64_t eval_samples = held_out;
+  if (!spec.eval.sources.empty() && !arguments.eval_out.empty()) {
+    TROUPE_ASSIGN(const auto eval, build(spec, spec.eval.sources, config));
+    eval_samples = static_cast<int64_t>(eval.samples.size());
+    TROUPE_RETURN_IF_ERROR(eval.write(arguments.eval_out));
+  }
+  TROUPE_RETURN_IF_ERROR(index->write(arguments.out));
+  return summary(*index, eval_samples);
+}
+
+}  // namespace
+
+int index_command(int argc, char** argv) {
+  const auto outcome = run(argc, argv);
+  if (!outcome.ok()) {
+    std::cerr << outcome.error().to_string() << std::endl;
+    return kRefused;
+  }
+  std::cout << *outcome << std::endl;
+  return 0;
+}
+
+}  // namespace troupe
