@@ -3,7 +3,10 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+
+#include "actors/host/memory.h"
 
 namespace troupe {
 
@@ -13,18 +16,32 @@ Result<StepOutcome> Executor::train(StepInput& input, int64_t updates, const Gra
 
 Result<StepOutcome> Executor::evaluate(StepInput& input) { return run(job_.evaluation, input, 0, true, {}); }
 
-Status Executor::run_instruction(const Instruction& i, Actor& actor) {
+Status Executor::run_instruction(const Instruction& i, Actor& actor, int64_t updates, const StepOutcome& outcome) {
+  const double clip = job_.spec.training.optimizer.clip;
   switch (i.op) {
     case Op::kForward: return actor.forward(i.unit);
     case Op::kBackward: return actor.backward(i.unit);
     case Op::kPost: return actor.post(i);
     case Op::kWait: return actor.wait(i);
     case Op::kReduce: actor.optimizer()->reduce_gradients(); return {};
-    case Op::kGather: actor.optimizer()->gather_weights(); return {};
-    case Op::kCombine:
-    case Op::kUpdate: break;  // not an actor's alone; run() has done them
+    case Op::kUpdate:
+      // As torch.nn.utils.clip_grad_norm_ scales. A step that is skipped is skipped on all groups alike.
+      if (!outcome.skipped) actor.optimizer()->update(updates, outcome.lr, clip > 0 ? std::min(1.0, clip / (outcome.grad_norm + 1e-6)) : 1.0);
+      return {};
+    case Op::kGather:
+      if (!outcome.skipped) actor.optimizer()->gather_weights();
+      return {};
+    case Op::kCombine: break;  // not one actor's: run() does it
   }
   return internal_error(std::string("instruction ") + op_name(i.op) + " cannot be run by one actor");
+}
+
+std::map<std::string, double> Executor::learning_rates(int64_t step) const {
+  std::map<std::string, double> rates;
+  for (const auto& [name, component] : job_.spec.components)
+    if (component.train)
+      rates[name] = learning_rate(job_.spec.training.schedule, component.lr.value_or(job_.spec.training.optimizer.lr), step, job_.steps);
+  return rates;
 }
 
 Result<StepSums> Executor::group_sums(Actor& actor, bool evaluation, bool first_on_host) {
@@ -96,29 +113,26 @@ Result<StepOutcome> Executor::run(const Program& program, StepInput& input, int6
     if (!evaluation) actors_[m]->zero_gradients();
   }
   StepOutcome outcome;
-  const OptimizerSpec& optimizer = job_.spec.training.optimizer;
-  for (const auto& [name, component] : job_.spec.components)
-    if (component.train && !evaluation)
-      outcome.lr[name] = learning_rate(job_.spec.training.schedule, component.lr.value_or(optimizer.lr), plan.step, job_.steps);
+  if (!evaluation) outcome.lr = learning_rates(plan.step);
   for (const Instruction& i : expand(program, shape_of(program, plan))) {
+    const auto begin = std::chrono::steady_clock::now();
+    const auto account = [&] { outcome.seconds[{i.group, i.op}] += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
     if (i.op == Op::kCombine) {
       TROUPE_RETURN_IF_ERROR(combine(outcome, evaluation));
+      account();
       if (hook) TROUPE_RETURN_IF_ERROR(hook(plan.step));
       continue;
     }
-    for (const auto& actor : actors_) {
-      if (actor->group() != i.group) continue;
-      job_.control->publish_progress(plan.step, op_name(i.op), i.group, actor->rank());
-      if (i.op == Op::kUpdate) {
-        // As torch.nn.utils.clip_grad_norm_ scales.
-        const double clip = optimizer.clip > 0 ? std::min(1.0, optimizer.clip / (outcome.grad_norm + 1e-6)) : 1.0;
-        if (!outcome.skipped) actor->optimizer()->update(updates, outcome.lr, clip);
-        continue;
-      }
-      if (i.op == Op::kGather && outcome.skipped) continue;
-      if (Status s = run_instruction(i, *actor); !s.ok())
-        return wrap(s.error(), "step " + std::to_string(plan.step) + ", " + i.to_string(program));
+    for (size_t a = 0; a < actors_.size(); ++a) {
+      Actor& actor = *actors_[a];
+      if (actor.group() != i.group) continue;
+      job_.control->publish_progress(plan.step, op_name(i.op), i.group, actor.rank());
+      count_allocations_for(static_cast<int>(a) + 1);
+      const Status done = run_instruction(i, actor, updates, outcome);
+      count_allocations_for(0);
+      if (!done.ok()) return wrap(done.error(), "step " + std::to_string(plan.step) + ", " + i.to_string(program));
     }
+    account();
   }
   return outcome;
 }

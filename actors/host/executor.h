@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,7 +12,11 @@
 /// Runs a step's instructions for the actors of this host, in the job's global order.
 namespace troupe {
 
+/// Seconds spent by this host in instructions of one kind, by group.
+using OpSeconds = std::map<std::pair<int, Op>, double>;
+
 struct StepOutcome {
+  OpSeconds seconds;                 // of this host
   StepSums sums;                     // over all ranks of all groups
   double grad_norm = 0;              // before clipping
   bool skipped = false;              // non-finite: no weights changed
@@ -32,7 +37,8 @@ class Executor {
 
  private:
   Result<StepOutcome> run(const Program& program, StepInput& input, int64_t updates, bool evaluation, const GradientHook& hook);
-  Status run_instruction(const Instruction& instruction, Actor& actor);
+  Status run_instruction(const Instruction& instruction, Actor& actor, int64_t updates, const StepOutcome& outcome);
+  std::map<std::string, double> learning_rates(int64_t step) const;
   Status combine(StepOutcome& outcome, bool evaluation);
   Result<StepSums> group_sums(Actor& actor, bool evaluation, bool first_on_host);
 

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <string>
 
+#include "actors/bench/step_bench.h"
 #include "actors/data/index_command.h"
 #include "actors/host/host.h"
 #include "actors/host/memory.h"
@@ -51,6 +52,11 @@ int main(int argc, char** argv) {
   const std::string verb = argc > 1 ? argv[1] : "";
   if (verb == "host") return troupe::host_command(argc, argv);
   if (verb == "index") return troupe::index_command(argc, argv);
-  std::fprintf(stderr, "troupe-actor: started by 'troupe'; unknown verb '%s' (valid: host, index)\n", verb.c_str());
+  if (verb == "bench" && argc > 2 && std::string(argv[2]) == "step") return troupe::step_bench_command(argc - 2, argv + 2);
+  if (verb == "bench") {
+    std::fprintf(stderr, "troupe bench: unknown bench '%s' (valid: step)\n", argc > 2 ? argv[2] : "");
+    return 2;
+  }
+  std::fprintf(stderr, "troupe-actor: started by 'troupe'; unknown verb '%s' (valid: host, index, bench)\n", verb.c_str());
   return 2;
 }

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <atomic>
+#include <string>
+
+#include "actors/host/control.h"
+#include "base/rendezvous/memory_kv_store.h"
+
+/// The control of a host that is alone: grants every step, keeps reports to itself. For benches and tests of the executor.
+namespace troupe {
+
+class LocalControl final : public HostControl {
+ public:
+  explicit LocalControl(HostAssignment assignment) : assignment_(std::move(assignment)) {}
+  const HostAssignment& assignment() const override { return assignment_; }
+  KvStore& store() override { return store_; }
+  void report_phase(const std::string&) override {}
+  void report_ready() override {}
+  void report_prepared(int64_t) override {}
+  Result<Grant> wait_grant(int64_t step, std::chrono::milliseconds) override { return Grant{assignment_.generation, step, -1, -1}; }
+  void report_step(int64_t, const std::string&, const std::string&) override {}
+  void report_evaluation(int64_t, const std::string&) override {}
+  void report_event(const std::string&, const std::string&) override {}
+  void report_error(const Error&) override {}
+  Status report_finished(const std::string&) override { return {}; }
+  void publish_progress(int64_t, const char*, int, int) override {}
+  bool stop_requested() const override { return false; }
+
+ private:
+  HostAssignment assignment_;
+  MemoryKvStore store_;
+};
+
+}  // namespace troupe
