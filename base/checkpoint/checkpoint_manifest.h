@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/mesh/mesh.h"
+#include "base/result.h"
+
+/// What a checkpoint's manifest.json says: enough to refuse a resume that would not fit, before any tensor is read.
+namespace troupe {
+
+struct CheckpointGroup {
+  std::string name;
+  Mesh mesh;
+  int zero = 0;
+  bool tp_sequence = false;
+  bool operator==(const CheckpointGroup&) const = default;
+};
+
+struct CheckpointFile {
+  std::string name;  // relative to the checkpoint
+  uint64_t bytes = 0;
+  std::string xxh64;  // of the content, 16 hexadecimal digits
+};
+
+struct CheckpointManifest {
+  int64_t step = 0;              // the last one done
+  int64_t samples_done = 0;      // data position: samples of all epochs taken so far
+  std::string dtype;             // of the spec: "fp32", "bf16", "bf16-pure"
+  std::vector<CheckpointGroup> groups;  // in the spec's order
+  std::vector<CheckpointFile> files;    // filled by commit_checkpoint
+};
+
+std::string manifest_to_json(const CheckpointManifest& manifest);
+/// `origin` names the text in errors (DataLoss).
+Result<CheckpointManifest> manifest_from_json(const std::string& text, const std::string& origin);
+
+/// "vision: sp=2, zero 1; text: tp=2, zero 0, tp_sequence; fp32", for messages.
+std::string layout_in_words(const CheckpointManifest& manifest);
+/// A same-layout resume: InvalidArgument prints both layouts where they differ.
+Status check_same_layout(const CheckpointManifest& saved, const CheckpointManifest& wanted, const std::string& folder);
+
+}  // namespace troupe
