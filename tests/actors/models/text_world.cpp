@@ -98,8 +98,7 @@ TextCase load_text_case(const std::string& name) {
   auto file = SafetensorsFile::open(path);
   if (!file.ok()) FAIL(file.error().to_string());
   TextCase c;
-  for (const TensorInfo& info : (*file)->tensors())
-  XX
+  for (const TensorInfo& info : (*file)->tensors()) c.tensors[info.name] = copy_of(**file, info);
   c.config = config_of(c.tensors);
   c.batch = {c.at("ids"),     c.at("positions"),          list(c.at("starts")),    c.at("loss_rows"),
              c.at("targets"), list(c.at("loss_samples")), c.at("vision_positions")};
