@@ -1,0 +1,150 @@
+"""What transformers computes for the same weights and records: losses, gradients, vision rows, weights after AdamW."""
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from PIL import Image
+from safetensors.torch import load_file
+from transformers import AutoProcessor, Qwen2_5_VLForConditionalGeneration
+
+
+@dataclass(frozen=True)
+class Training:
+    """Settings of a run, written into the job spec and obeyed by the reference.
+
+    eps is far above its usual value on purpose. Adam divides by the gradient's own size, so with eps near zero an element whose
+    gradient happens to be near zero moves by the full rate in a direction that rounding decides, and a missing clip factor
+    cancels. With eps near the size of a clipped gradient, the update is a smooth function of the gradient and of the clip factor.
+    """
+    steps: int = 5
+    batch: int = 4
+    lr: float = 1e-3
+    rates: tuple = ()            # ((component, rate), ...)
+    frozen: tuple = ()           # components
+    weight_decay: float = 5.0
+    clip: float = 0.05
+    eps: float = 1e-4
+    betas: tuple = (0.9, 0.95)
+
+    def rate(self, component):
+        return dict(self.rates).get(component, self.lr)
+
+
+@dataclass
+class Reference:
+    losses: list = field(default_factory=list)
+    norms: list = field(default_factory=list)
+    supervised: list = field(default_factory=list)
+    vision_rows: list = field(default_factory=list)       # merged tokens a step
+    sample_losses: list = field(default_factory=list)     # of step 1: (id, sum of token losses)
+    gradients: dict = field(default_factory=dict)         # of step 1, by the name on disk
+    rows: dict = field(default_factory=dict)              # of step 1: record id -> [T, H]
+    before: dict = field(default_factory=dict)
+    after: dict = field(default_factory=dict)
+
+
+def disk_name(name):
+    """In-memory name of transformers 5 -> the classic name on disk."""
+    return re.sub(r"^model\.(language_model|visual)\.", lambda m: "model." if m[1] == "language_model" else "visual.", name)
+
+
+def component(name):
+    return "merger" if name.startswith("visual.merger.") else "vision" if name.startswith("visual.") else "text"
+
+
+def labels_of(ids, processor):
+    """Answers and their end of turn are supervised, nothing else."""
+    start = processor.tokenizer.encode("<|im_start|>assistant\n")
+    end = processor.tokenizer.convert_tokens_to_ids("<|im_end|>")
+    labels, inside = [], False
+    for i, token in enumerate(ids):
+        inside = inside or ids[max(0, i - len(start)):i] == start
+        labels.append(token if inside else -100)
+        inside = inside and token != end
+    return labels
+
+
+def read_samples(records, images, processor):
+    samples = []
+    for line in open(records, encoding="utf-8"):
+        record = json.loads(line)
+        names = record.get("image", [])
+        names = [names] if isinstance(names, str) else names
+        messages = []
+        for turn in record["conversations"]:
+            parts = []
+            for i, piece in enumerate(turn["value"].split("<image>")):
+                parts += ([{"type": "image"}] if i else []) + ([{"type": "text", "text": piece}] if piece else [])
+            messages.append({"role": "user" if turn["from"] == "human" else "assistant", "content": parts})
+        pictures = [Image.open(Path(images) / n).convert("RGB") for n in names]
+        x = dict(processor(text=[processor.apply_chat_template(messages)], images=pictures or None, return_tensors="pt"))
+        labels = torch.tensor([labels_of(x["input_ids"][0].tolist(), processor)])
+        samples.append({"id": record["id"], "inputs": x, "labels": labels, "supervised": int((labels[:, 1:] >= 0).sum())})
+    return samples
+
+
+def sample_loss(model, sample):
+    """Sum of the token losses of one sample, alone in its sequence."""
+    logits = model(**sample["inputs"], use_cache=False).logits[0, :-1]
+    return torch.nn.functional.cross_entropy(logits, sample["labels"][0, 1:], ignore_index=-100, reduction="sum")
+
+
+def vision_rows(model, sample):
+    if "pixel_values" not in sample["inputs"]:
+        return torch.zeros(0, model.config.text_config.hidden_size)
+    with torch.no_grad():
+        out = model.model.visual(sample["inputs"]["pixel_values"].to(model.dtype), grid_thw=sample["inputs"]["image_grid_thw"])
+    return (out if torch.is_tensor(out) else out.pooler_output).clone()
+
+
+def optimizer_of(parameters, training):
+    groups = [{"params": [p], "lr": training.rate(component(name)), "weight_decay": training.weight_decay if p.ndim > 1 else 0.0}
+              for name, p in parameters.items() if p.requires_grad]
+    return torch.optim.AdamW(groups, betas=training.betas, eps=training.eps)
+
+
+def run_reference(model_folder, records, images, training, dtype=torch.float32):
+    processor = AutoProcessor.from_pretrained(model_folder)
+    model = Qwen2_5_VLForConditionalGeneration.from_pretrained(model_folder, dtype=dtype, attn_implementation="sdpa").train()
+    samples = read_samples(records, images, processor)
+    for sample in samples:
+        if "pixel_values" in sample["inputs"]:
+            sample["inputs"]["pixel_values"] = sample["inputs"]["pixel_values"].to(dtype)
+    parameters = {disk_name(name): p for name, p in model.named_parameters()}
+    for name, p in parameters.items():
+        p.requires_grad_(component(name) not in training.frozen)
+    trained = [p for p in parameters.values() if p.requires_grad]
+    optimizer, out = optimizer_of(parameters, training), Reference()
+    out.before = {name: p.detach().clone() for name, p in parameters.items()}
+    for step in range(training.steps):
+        batch = [samples[(step * training.batch + i) % len(samples)] for i in range(training.batch)]
+        supervised, total = sum(s["supervised"] for s in batch), 0.0
+        if step == 0:
+            out.rows = {s["id"]: vision_rows(model, s) for s in batch}
+        for sample in batch:
+            loss = sample_loss(model, sample)
+            (loss / max(supervised, 1)).backward()
+            total += loss.item()
+            if step == 0:
+                out.sample_losses.append((sample["id"], loss.item()))
+        for p in trained:  # a weight without gradient is updated as with gradient zero
+            if p.grad is None:
+                p.grad = torch.zeros_like(p)
+        if step == 0:
+            out.gradients = {name: p.grad.clone() for name, p in parameters.items() if p.requires_grad}
+        out.losses.append(total / max(supervised, 1))
+        out.supervised.append(supervised)
+        out.vision_rows.append(sum(int((s["inputs"]["input_ids"] == model.config.image_token_id).sum()) for s in batch))
+        norm = torch.nn.utils.clip_grad_norm_(trained, training.clip if training.clip > 0 else float("inf"))
+        out.norms.append(norm.item())
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+    out.after = {name: p.detach().clone() for name, p in parameters.items()}
+    return out
+
+
+def names_on_disk(model_folder):
+    return set(load_file(Path(model_folder) / "model.safetensors"))
