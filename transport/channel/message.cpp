@@ -37,8 +37,12 @@ Status check_header(SlotId from, SlotId self, const MessageTag& tag, const Messa
   return {};
 }
 
-Error channel_aborted(SlotId self) {
-  return make_error(ErrorCode::kAborted, "the channel of slot " + std::to_string(self.value) + " was aborted");
+Error channel_aborted() {
+  return make_error(ErrorCode::kAborted, "the channel was aborted");
+}
+
+Error generation_ended(const MessageTag& tag) {
+  return make_error(ErrorCode::kAborted, "a newer generation has begun on the channel: " + tag.to_string());
 }
 
 Error receive_timed_out(SlotId from, const MessageTag& tag, std::chrono::milliseconds timeout) {

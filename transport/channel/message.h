@@ -8,7 +8,8 @@ namespace troupe {
 /// DataLoss naming both sides when `sent` or its `bytes` differ from `expected`; ok otherwise.
 Status check_header(SlotId from, SlotId self, const MessageTag& tag, const MessageHeader& sent, size_t bytes, const MessageHeader& expected);
 
-Error channel_aborted(SlotId self);
+Error channel_aborted();
+Error generation_ended(const MessageTag& tag);
 Error receive_timed_out(SlotId from, const MessageTag& tag, std::chrono::milliseconds timeout);
 Error peer_is_lost(SlotId peer, const MessageTag& tag, const std::string& reason);
 

@@ -1,0 +1,142 @@
+#include "transport/channel/inbox.h"
+
+#include "transport/channel/message.h"
+
+namespace troupe {
+
+Status Inbox::usable_locked(SlotId peer, const MessageTag& tag) const {
+  if (aborted_) return channel_aborted();
+  const auto lost = lost_.find(peer);
+  if (lost != lost_.end()) return peer_is_lost(peer, tag, lost->second);
+  return {};
+}
+
+Status Inbox::usable(SlotId peer, const MessageTag& tag) const {
+  std::lock_guard lock(mutex_);
+  return usable_locked(peer, tag);
+}
+
+/// Payloads are handed to the caller, who lets go of them outside the lock: their owners may be anything.
+void Inbox::enter_generation(uint32_t generation, std::vector<Payload>& dropped) {
+  if (generation <= generation_) return;
+  generation_ = generation;
+  for (auto it = messages_.begin(); it != messages_.end();) {
+    Message& message = it->second;
+    // A message that is still arriving is kept for whoever writes its bytes; complete() drops it.
+    if (it->first.tag.generation >= generation || message.state == Message::State::kArriving) {
+      ++it;
+      continue;
+    }
+    if (message.state == Message::State::kComplete) ++counters_.stale_dropped;
+    dropped.push_back(std::move(message.payload));
+    it = messages_.erase(it);
+  }
+}
+
+Inbox::Admission Inbox::admit(SlotId from, const MessageTag& tag, const MessageHeader& header) {
+  std::lock_guard lock(mutex_);
+  Admission admission;
+  Message& message = messages_[Key{tag, from}];
+  if (aborted_ || tag.generation < generation_ || message.state != Message::State::kExpected) {
+    ++counters_.stale_dropped;
+    if (message.state == Message::State::kExpected) messages_.erase(Key{tag, from});
+    return admission;
+  }
+  message.state = Message::State::kArriving;
+  message.header = header;
+  admission.wanted = true;
+  admission.landing = std::move(message.payload);
+  return admission;
+}
+
+void Inbox::complete(SlotId from, const MessageTag& tag, Payload payload) {
+  Payload dropped;
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = messages_.find(Key{tag, from});
+    if (found == messages_.end() || aborted_ || tag.generation < generation_) {
+      ++counters_.stale_dropped;
+      dropped = std::move(payload);
+      if (found != messages_.end()) messages_.erase(found);
+      return;
+    }
+    found->second.payload = std::move(payload);
+    found->second.state = Message::State::kComplete;
+  }
+  changed_.notify_all();
+}
+
+void Inbox::fail(SlotId from, const MessageTag& tag, Error error) {
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = messages_.find(Key{tag, from});
+    if (found == messages_.end()) return;
+    found->second.state = Message::State::kFailed;
+    found->second.error = std::move(error);
+  }
+  changed_.notify_all();
+}
+
+Status Inbox::expect(SlotId from, const MessageTag& tag, Payload landing) {
+  std::vector<Payload> dropped;
+  std::lock_guard lock(mutex_);
+  TROUPE_RETURN_IF_ERROR(usable_locked(from, tag));
+  if (tag.generation < generation_) return generation_ended(tag);
+  enter_generation(tag.generation, dropped);
+  Message& message = messages_[Key{tag, from}];
+  dropped.push_back(std::move(landing));
+  if (message.state == Message::State::kExpected) std::swap(message.payload, dropped.back());
+  return {};
+}
+
+Result<Payload> Inbox::receive(SlotId from, const MessageTag& tag, const MessageHeader& expected, std::chrono::milliseconds timeout) {
+  std::vector<Payload> dropped;
+  std::unique_lock lock(mutex_);
+  if (aborted_) return channel_aborted();
+  if (tag.generation < generation_) return generation_ended(tag);
+  enter_generation(tag.generation, dropped);
+  const Key key{tag, from};
+  const auto ready = [&] {
+    const auto found = messages_.find(key);
+    const bool there = found != messages_.end() && found->second.state >= Message::State::kComplete;
+    return there || !usable_locked(from, tag).ok();
+  };
+  if (!changed_.wait_until(lock, std::chrono::steady_clock::now() + timeout, ready)) return receive_timed_out(from, tag, timeout);
+  const auto found = messages_.find(key);
+  if (aborted_ || found == messages_.end() || found->second.state < Message::State::kComplete) return usable_locked(from, tag).error();
+  Message message = std::move(found->second);
+  messages_.erase(found);
+  if (message.state == Message::State::kFailed) return message.error;
+  ++counters_.messages_received;
+  counters_.bytes_received += message.payload.bytes;
+  lock.unlock();
+  TROUPE_RETURN_IF_ERROR(check_header(from, self_.value_or(from), tag, message.header, message.payload.bytes, expected));
+  return std::move(message.payload);
+}
+
+void Inbox::lose(SlotId peer, const std::string& reason) {
+  {
+    std::lock_guard lock(mutex_);
+    lost_.try_emplace(peer, reason);
+  }
+  changed_.notify_all();
+}
+
+void Inbox::abort() {
+  std::vector<Payload> dropped;
+  {
+    std::lock_guard lock(mutex_);
+    aborted_ = true;
+    for (auto& [key, message] : messages_) {
+      if (message.state != Message::State::kArriving) dropped.push_back(std::move(message.payload));
+    }
+  }
+  changed_.notify_all();
+}
+
+ChannelCounters Inbox::counters() const {
+  std::lock_guard lock(mutex_);
+  return counters_;
+}
+
+}  // namespace troupe
