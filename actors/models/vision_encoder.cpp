@@ -5,6 +5,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/tensor.h>
+#include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
@@ -93,7 +94,7 @@ class Qwen25VisionEncoder final : public VisionEncoder {
     if (layout.images.empty()) {
       rows = at::empty({0, config_.out_hidden}, options_);
     } else {
-      const c10::AutoGradMode recording(keep_context);
+      const at::AutoGradMode recording(keep_context);
       const at::Tensor root = encode(make_tables(layout), patches.to(options_));
       if (root.requires_grad()) kept->rows = root;
       rows = root.detach();
