@@ -146,7 +146,7 @@ const KeyTable& job_spec_keys() {
 const KeyTable& manifest_keys() {
   static const KeyTable table({
       {"name"},
-      {"nodes.[].name"}, {"nodes.[].address"}, {"nodes.[].devices.cuda"}, {"nodes.[].devices.cpu"}, {"nodes.[].devices.threads"},
+      {"nodes.[].name"}, {"nodes.[].address"}, {"nodes.[].devices.cuda"}, {"nodes.[].devices.cpu"}, {"nodes.[].devices.threads"}, {"nodes.[].devices.memory_gib"},
       {"launch"},
       {"env.*"},
       {"network.control"}, {"network.data"},

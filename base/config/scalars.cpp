@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <sstream>
+#include <utility>
 
 namespace troupe {
 namespace {
@@ -80,6 +81,18 @@ std::optional<PixelSize> parse_pixel_size(const std::string& text) {
   const auto width = parse_factor(text.substr(0, at)), height = parse_factor(text.substr(at + 1));
   if (!width || !height || *width <= 0 || *height <= 0 || *width > 1'000'000 || *height > 1'000'000) return std::nullopt;
   return PixelSize{*width, *height};
+}
+
+std::optional<std::chrono::milliseconds> parse_duration(const std::string& text) {
+  static constexpr std::pair<const char*, double> kUnits[] = {{"ms", 1.0}, {"s", 1e3}, {"m", 6e4}, {"h", 3.6e6}, {"", 1e3}};
+  for (const auto& [unit, milliseconds] : kUnits) {
+    const std::string suffix = unit;
+    if (text.size() <= suffix.size() || text.compare(text.size() - suffix.size(), suffix.size(), suffix) != 0) continue;
+    const auto value = parse_number(text.substr(0, text.size() - suffix.size()));
+    if (value && *value >= 0 && *value * milliseconds < 1e15)
+      return std::chrono::milliseconds(static_cast<int64_t>(*value * milliseconds + 0.5));
+  }
+  return std::nullopt;
 }
 
 std::string number_text(double value) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,6 +20,9 @@ struct PixelSize {
   int64_t width = 0, height = 0;
 };
 std::optional<PixelSize> parse_pixel_size(const std::string& text);
+
+/// "500ms", "30s", "2m", "1h" or a plain number of seconds. No value on anything else, negative ones included.
+std::optional<std::chrono::milliseconds> parse_duration(const std::string& text);
 
 /// The shortest text that parse_number reads back as the same value.
 std::string number_text(double value);
