@@ -77,7 +77,7 @@ Status UcxLoop::open_context() {
   ucp_config_t* config = nullptr;
   ucs_status_t status = ucp_config_read(nullptr, nullptr, &config);
   if (status != UCS_OK) return ucx_error("reading the configuration", status);
-  std::vector<std::pair<std::string, std::string>> settings{{"POSIX_ERROR_HANDLING", "y"}, {"SYSV_ERROR_HANDLING", "y"}};
+  std::vector<std::pair<std::string, std::string>> settings{{"MM_ERROR_HANDLING", "y"}};
   if (!options_.interface_address.empty()) {
     const std::string device = device_of(options_.interface_address);
     if (device.empty()) {
