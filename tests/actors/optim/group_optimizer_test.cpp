@@ -1,3 +1,4 @@
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 
 #include <catch2/catch.hpp>
