@@ -32,8 +32,13 @@ std::string manifest_to_json(const CheckpointManifest& manifest) {
   Json groups = Json::array(), files = Json::array();
   for (const CheckpointGroup& group : manifest.groups) groups.push_back(group_to_json(group));
   for (const CheckpointFile& file : manifest.files) files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"xxh64", file.xxh64}});
-  const Json json = {{"format", kFormat},         {"step", manifest.step}, {"samples_done", manifest.samples_done},
-                     {"dtype", manifest.dtype}, {"groups", groups},      {"files", files}};
+  const Json json = {{"format", kFormat},
+                     {"step", manifest.step},
+                     {"skipped_steps", manifest.skipped_steps},
+                     {"samples_done", manifest.samples_done},
+                     {"dtype", manifest.dtype},
+                     {"groups", groups},
+                     {"files", files}};
   return json.dump(2) + "\n";
 }
 
@@ -44,6 +49,7 @@ Result<CheckpointManifest> manifest_from_json(const std::string& text, const std
       return invalid_argument(origin + ": format " + json.at("format").dump() + " is not known; valid: " + std::to_string(kFormat));
     CheckpointManifest manifest;
     manifest.step = json.at("step").get<int64_t>();
+    manifest.skipped_steps = json.at("skipped_steps").get<int64_t>();
     manifest.samples_done = json.at("samples_done").get<int64_t>();
     manifest.dtype = json.at("dtype").get<std::string>();
     for (const Json& group : json.at("groups")) manifest.groups.push_back(group_from_json(group));

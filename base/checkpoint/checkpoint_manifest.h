@@ -26,6 +26,7 @@ struct CheckpointFile {
 
 struct CheckpointManifest {
   int64_t step = 0;              // the last one done
+  int64_t skipped_steps = 0;     // of these, without an update: update numbers count the others
   int64_t samples_done = 0;      // data position: samples of all epochs taken so far
   std::string dtype;             // of the spec: "fp32", "bf16", "bf16-pure"
   std::vector<CheckpointGroup> groups;  // in the spec's order

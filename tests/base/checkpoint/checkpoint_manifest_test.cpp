@@ -9,6 +9,7 @@ namespace {
 CheckpointManifest two_groups() {
   CheckpointManifest m;
   m.step = 12;
+  m.skipped_steps = 2;
   m.samples_done = 96;
   m.dtype = "bf16";
   m.groups = {{"vision", Mesh().set(Axis::kDp, 2).set(Axis::kSp, 2), 1, false}, {"text", Mesh().set(Axis::kTp, 2), 0, true}};
@@ -22,6 +23,7 @@ TEST_CASE("a manifest reads back as it was written") {
   const auto read = manifest_from_json(manifest_to_json(two_groups()), "here");
   REQUIRE(read.ok());
   CHECK(read->step == 12);
+  CHECK(read->skipped_steps == 2);
   CHECK(read->samples_done == 96);
   CHECK(read->dtype == "bf16");
   CHECK(read->groups == two_groups().groups);
