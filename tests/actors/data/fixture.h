@@ -1,0 +1,63 @@
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "base/model/model_config.h"
+
+/// The files that make_fixture.py wrote, and scratch folders for tests that write their own.
+namespace troupe::fixture {
+
+inline std::string path(const std::string& name) { return std::string(TROUPE_SOURCE_DIR) + "/tests/actors/data/fixture/" + name; }
+
+inline std::string contents(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+inline nlohmann::json json(const std::string& name) { return nlohmann::json::parse(contents(path(name))); }
+
+/// The configuration of the model that the fixture's tokenizer belongs to.
+inline ModelConfig model_config() {
+  const auto tokens = json("chats.json").at("tokens");
+  ModelConfig config;
+  config.image_token = tokens.at("<|image_pad|>");
+  config.video_token = tokens.at("<|video_pad|>");
+  config.vision_start_token = tokens.at("<|vision_start|>");
+  config.vision_end_token = tokens.at("<|vision_end|>");
+  config.text.vocabulary = 1000;
+  return config;
+}
+
+/// A folder that goes away with the object.
+class Scratch {
+ public:
+  Scratch() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "troupe-data-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("cannot make a scratch folder");
+    folder_ = pattern;
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  /// Writes a file and returns its path.
+  std::string write(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories((folder_ / name).parent_path());
+    std::ofstream(folder_ / name, std::ios::binary) << text;
+    return path(name);
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+}  // namespace troupe::fixture

@@ -1,0 +1,213 @@
+#include "actors/data/index_builder.h"
+
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "tests/actors/data/fixture.h"
+
+namespace troupe {
+namespace {
+
+/// A scratch folder with pictures, into which tests put their records.
+struct Data {
+  fixture::Scratch scratch;
+  DataSpec spec;
+  Data() { std::filesystem::copy(fixture::path("pictures"), scratch.path("pictures")); }
+  std::string source(const std::string& text, const std::string& name = "records.jsonl") { return scratch.write(name, text); }
+  SampleIndex index(const std::vector<std::string>& paths) {
+    std::vector<DataSource> sources;
+    for (const auto& path : paths) sources.push_back({path, scratch.path("pictures"), take, take_records});
+    auto built = build_sample_index(spec, sources, fixture::path("model"), fixture::model_config(), nullptr);
+    INFO((built.ok() ? "" : built.error().to_string()));
+    REQUIRE(built.ok());
+    return std::move(built).value();
+  }
+  double take = 1;
+  int64_t take_records = -1;
+};
+
+std::string record(const std::string& id, const std::string& image = "", const std::string& question = "What?") {
+  const std::string picture = image.empty() ? "" : R"("image": ")" + image + R"(", )";
+  return R"({"id": ")" + id + R"(", )" + picture + R"("conversations": [{"from": "human", "value": ")" + (image.empty() ? "" : "<image>\\n") + question +
+         R"("}, {"from": "gpt", "value": "It is a cat."}]})";
+}
+
+TEST_CASE("The index holds offsets, grids, token and supervised counts of every record") {
+  Data data;
+  const std::string first = record("a", "rgb.png"), second = record("b");
+  const auto index = data.index({data.source(first + "\n" + second + "\n")});
+  REQUIRE(index.samples.size() == 2);
+  CHECK(index.bad.empty());
+  CHECK(index.total_records == 2);
+  const auto &a = index.samples[0], &b = index.samples[1];
+  CHECK(a.id == "a");
+  REQUIRE(a.images.size() == 1);
+  CHECK(a.images[0].h == 4);  // 48 x 32 pixels lie below the least area: scaled up to 56 x 84
+  CHECK(a.images[0].w == 6);
+  CHECK(b.images.empty());
+  CHECK(b.byte_offset == static_cast<int64_t>(first.size()) + 1);
+  CHECK(b.byte_length == static_cast<int64_t>(second.size()));
+  CHECK(a.supervised == b.supervised);
+  CHECK(a.supervised > 0);
+  CHECK(a.tokens > b.tokens + 6);
+}
+
+TEST_CASE("D21, D23: array, lines, byte-order mark and CRLF give the same samples") {
+  Data data;
+  const std::string a = record("a", "rgb.png"), b = record("b");
+  const auto plain = data.index({data.source(a + "\n" + b + "\n")});
+  const auto marked = data.index({data.source("\xEF\xBB\xBF" + a + "\r\n" + b + "\r\n\r\n", "marked.json")});
+  const auto array = data.index({data.source("[" + a + ",\n" + b + "]", "array.jsonl")});
+  for (const auto* other : {&marked, &array}) {
+    REQUIRE(other->samples.size() == 2);
+    for (size_t i = 0; i < 2; ++i) {
+      CHECK(other->samples[i].tokens == plain.samples[i].tokens);
+      CHECK(other->samples[i].id == plain.samples[i].id);
+    }
+  }
+}
+
+TEST_CASE("D01, D09, D11: every bad record is listed with file, line, id and reason, and the good ones stay") {
+  Data data;
+  data.scratch.write("pictures/zero.jpg", "");
+  const std::string file = data.source(record("good") + "\n" + record("gone", "nowhere.png") + "\n" + record("zero", "zero.jpg") + "\n" +
+                                       record("gif", "frames.gif") + "\n" + R"({"id": "count", "image": "rgb.png", "conversations": [)" +
+                                       R"({"from": "human", "value": "x"}, {"from": "gpt", "value": "y"}]})" + "\n{\"id\": \"cut\", \n" + record("url", "http://x/a.png") + "\n");
+  const auto index = data.index({file});
+  CHECK(index.samples.size() == 1);
+  REQUIRE(index.bad.size() == 6);
+  const std::vector<std::string> ids{"gone", "zero", "gif", "count", "records.jsonl:6", "url"};
+  const std::vector<std::string> reasons{"nowhere.png", "0 bytes", "a GIF", "0 <image> placeholders in the user turns, but 1 image", "not valid JSON", "URLs"};
+  for (size_t i = 0; i < 6; ++i) {
+    CHECK(index.bad[i].file == file);
+    CHECK(index.bad[i].line == static_cast<int64_t>(i) + 2);
+    CHECK(index.bad[i].id == ids[i]);
+    INFO(index.bad[i].reason);
+    CHECK(index.bad[i].reason.find(reasons[i]) != std::string::npos);
+  }
+}
+
+TEST_CASE("D09: backslashes are read as slashes when no file has the name as written") {
+  Data data;
+  data.scratch.write("pictures/sub/a.png", fixture::contents(fixture::path("pictures/rgb.png")));
+  CHECK(data.index({data.source(record("a", "sub\\\\a.png"))}).samples.size() == 1);
+  CHECK(data.index({data.source(record("a", "sub\\\\b.png"))}).bad.size() == 1);
+}
+
+TEST_CASE("D25: a byte that is no UTF-8 is reported with its line") {
+  Data data;
+  const auto index = data.index({data.source(record("a") + "\n" + record("b", "", "bad \xFF byte") + "\n")});
+  REQUIRE(index.bad.size() == 1);
+  CHECK(index.bad[0].line == 2);
+}
+
+TEST_CASE("D08: samples that are too long are reported, skipped or lose text, but never half an image") {
+  Data data;
+  std::string words = "word";
+  for (int i = 0; i < 200; ++i) words += " word";
+  const std::string long_text = record("long", "rgb.png", words), short_text = record("short");
+  const std::string file = data.source(short_text + "\n" + long_text + "\n");
+  data.spec.max_sample_tokens = 120;
+  data.spec.too_long = TooLong::kFail;
+  auto index = data.index({file});
+  REQUIRE(index.bad.size() == 1);
+  CHECK(index.bad[0].reason.find("120") != std::string::npos);
+  data.spec.too_long = TooLong::kSkip;
+  index = data.index({file});
+  CHECK(index.bad.empty());
+  CHECK(index.samples.size() == 1);
+  CHECK(index.total_records == 2);
+  data.spec.too_long = TooLong::kTruncateText;
+  index = data.index({file});
+  REQUIRE(index.samples.size() == 2);
+  CHECK(index.samples[1].tokens == 120);
+  CHECK(index.samples[1].images.size() == 1);
+  data.spec.max_sample_tokens = index.samples[1].images[0].token_offset + 3;  // ends inside of the image
+  index = data.index({file});
+  REQUIRE(index.bad.size() >= 1);
+  CHECK(index.bad.back().reason.find("cut an image") != std::string::npos);
+}
+
+TEST_CASE("take picks the first records by number and spreads a fraction evenly") {
+  DataSource source;
+  source.take_records = 3;
+  CHECK(is_taken(source, 2, 10));
+  CHECK_FALSE(is_taken(source, 3, 10));
+  source.take_records = -1;
+  for (const double fraction : {0.1, 0.25, 0.5, 0.77}) {
+    source.take_fraction = fraction;
+    int64_t taken = 0, first_half = 0;
+    for (int64_t i = 0; i < 1000; ++i) {
+      taken += is_taken(source, i, 1000);
+      if (i < 500) first_half += is_taken(source, i, 1000);
+    }
+    CHECK(taken == std::llround(fraction * 1000));
+    CHECK(std::abs(first_half * 2 - taken) <= 2);
+  }
+}
+
+TEST_CASE("Sources follow each other in the spec's order and records keep their numbers when some are not taken") {
+  Data data;
+  const std::string one = data.source(record("a") + "\n" + record("b"), "one.jsonl"), two = data.source(record("c"), "two.jsonl");
+  data.take_records = 1;
+  const auto index = data.index({two, one});
+  REQUIRE(index.samples.size() == 2);
+  CHECK(index.samples[0].id == "c");
+  CHECK(index.samples[1].id == "a");
+  CHECK(index.samples[1].source == 1);
+}
+
+TEST_CASE("The order of samples and the digest do not depend on the number of threads") {
+  Data data;
+  std::string text;
+  for (int i = 0; i < 500; ++i) text += record("r" + std::to_string(i), i % 3 == 0 ? "rgb.png" : "") + "\n";
+  const std::string file = data.source(text);
+  data.spec.workers = 1;
+  const auto one = data.index({file});
+  data.spec.workers = 4;
+  const auto four = data.index({file});
+  REQUIRE(one.samples.size() == 500);
+  REQUIRE(four.samples.size() == 500);
+  for (size_t i = 0; i < 500; ++i) CHECK(one.samples[i].id == four.samples[i].id);
+  CHECK(one.digest == four.digest);
+}
+
+TEST_CASE("The digest changes with content, limits, supervision and the size of an image") {
+  Data data;
+  const std::string file = data.source(record("a", "rgb.png") + "\n" + record("b"));
+  std::set<std::string> digests{data.index({file}).digest};
+  CHECK(digests.count(data.index({file}).digest) == 1);
+  data.spec.min_pixels = 28 * 28 * 16;
+  digests.insert(data.index({file}).digest);
+  data.spec.supervise = Supervise::kLast;
+  digests.insert(data.index({file}).digest);
+  data.scratch.write("pictures/rgb.png", fixture::contents(fixture::path("pictures/orientation6.png")));
+  digests.insert(data.index({file}).digest);
+  data.source(record("a", "rgb.png") + "\n" + record("c"));
+  digests.insert(data.index({file}).digest);
+  CHECK(digests.size() == 5);
+}
+
+TEST_CASE("Progress ends with all records done") {
+  Data data;
+  int64_t done = -1, total = -1;
+  const auto index = build_sample_index(data.spec, {{data.source(record("a")), "", 1, -1}}, fixture::path("model"), fixture::model_config(),
+                                        [&](int64_t d, int64_t t) { done = d, total = t; });
+  REQUIRE(index.ok());
+  CHECK(done == 1);
+  CHECK(total == 1);
+}
+
+TEST_CASE("A source that does not exist and pixel limits that cross are refused by name") {
+  Data data;
+  const auto missing = build_sample_index(data.spec, {{"/nowhere/a.json", "", 1, -1}}, fixture::path("model"), fixture::model_config(), nullptr);
+  REQUIRE_FALSE(missing.ok());
+  CHECK(missing.error().message.find("/nowhere/a.json") != std::string::npos);
+  data.spec.min_pixels = 1000000;
+  const auto crossed = build_sample_index(data.spec, {{data.source(record("a")), "", 1, -1}}, fixture::path("model"), fixture::model_config(), nullptr);
+  REQUIRE_FALSE(crossed.ok());
+  CHECK(crossed.error().message.find("1000000") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace troupe

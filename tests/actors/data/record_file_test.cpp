@@ -1,0 +1,62 @@
+#include "actors/data/record_file.h"
+
+#include <catch2/catch.hpp>
+
+namespace troupe {
+namespace {
+
+std::vector<std::string> texts(const std::string& bytes) {
+  std::vector<std::string> out;
+  for (const auto& span : find_records(bytes).records) out.push_back(bytes.substr(static_cast<size_t>(span.offset), static_cast<size_t>(span.length)));
+  return out;
+}
+
+TEST_CASE("D21: a byte-order mark, CRLF ends and empty lines change nothing") {
+  const std::vector<std::string> expected{R"({"a": 1})", R"({"b": 2})"};
+  CHECK(texts("{\"a\": 1}\n{\"b\": 2}") == expected);
+  CHECK(texts("\xEF\xBB\xBF{\"a\": 1}\r\n\r\n{\"b\": 2}\r\n\n") == expected);
+  CHECK(texts("\xEF\xBB\xBF [ {\"a\": 1},\r\n {\"b\": 2} ]\n") == expected);
+}
+
+TEST_CASE("D23: an array is told from lines by its first character, and line numbers are kept") {
+  const auto lines = find_records("\n{\"a\": 1}\n\n{\"b\": \n");
+  REQUIRE(lines.records.size() == 2);
+  CHECK(lines.records[0].line == 2);
+  CHECK(lines.records[1].line == 4);
+  CHECK_FALSE(lines.fault);
+  const auto array = find_records("[\n{\"a\":\n 1},\n\n{\"b\": \"x]},{\\\"\"}\n]");
+  REQUIRE(array.records.size() == 2);
+  CHECK(array.records[0].line == 2);
+  CHECK(array.records[1].line == 5);
+  CHECK(array.records[1].length == 16);
+  CHECK_FALSE(array.fault);
+}
+
+TEST_CASE("D23: a break in an array's structure is named with its line") {
+  const auto fault = [](const std::string& bytes) {
+    const auto file = find_records(bytes);
+    REQUIRE(file.fault);
+    return std::to_string(file.fault->line) + ": " + file.fault->reason;
+  };
+  CHECK(fault("[{},\n]") == "2: a comma stands before the closing ']'");
+  CHECK(fault("[{}\n{}]") == "2: ',' or ']' is due after a record");
+  CHECK(fault("[{},\n{\"a\": [1,\n2") == "2: the record that begins here is cut off");
+  CHECK(fault("[{},\n{\"a\": \"x\n") == "2: the record that begins here is cut off");
+  CHECK(fault("[{}\n") == "2: the array is not closed");
+  CHECK(fault("[{}]\nx") == "2: more text follows the closing ']'");
+  CHECK(fault("") == "1: the file holds no record");
+  CHECK(fault(" \n ") == "1: the file holds no record");
+  CHECK(find_records("[]").records.empty());
+}
+
+TEST_CASE("Elements of an array that are no objects are still records, so that they are reported one by one") {
+  CHECK(texts("[1, \"a,b\", null, [2, 3], {}]") == std::vector<std::string>{"1", "\"a,b\"", "null", "[2, 3]", "{}"});
+}
+
+TEST_CASE("D22: a record of 20 MB is a record") {
+  const std::string record = "{\"a\": \"" + std::string(20 << 20, 'x') + "\"}";
+  CHECK(find_records("{}\n" + record + "\n{}").records[1].length == static_cast<int64_t>(record.size()));
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,102 @@
+#include "actors/data/tokenizer.h"
+
+#include <catch2/catch.hpp>
+
+#include "tests/actors/data/fixture.h"
+
+namespace troupe {
+namespace {
+
+std::unique_ptr<Tokenizer> fixture_tokenizer() {
+  auto tokenizer = Tokenizer::load(fixture::path("model"));
+  REQUIRE(tokenizer.ok());
+  return std::move(tokenizer).value();
+}
+
+std::string refusal(const std::string& text) {
+  const fixture::Scratch scratch;
+  scratch.write("tokenizer.json", text);
+  const auto tokenizer = Tokenizer::load(scratch.path("."));
+  return tokenizer.ok() ? "" : tokenizer.error().to_string();
+}
+
+TEST_CASE("D25: ids of every script and spacing equal those of the original tokenizer, control spellings included as text") {
+  const auto tokenizer = fixture_tokenizer();
+  for (const auto& expected : fixture::json("texts.json")) {
+    const auto text = expected.at("text").get<std::string>();
+    std::vector<int64_t> ids;
+    INFO("text: " << text);
+    REQUIRE(tokenizer->encode(text, ids).ok());
+    CHECK(ids == expected.at("ids").get<std::vector<int64_t>>());
+  }
+}
+
+TEST_CASE("A word gives the same ids when it comes out of the cache") {
+  const auto tokenizer = fixture_tokenizer();
+  std::vector<int64_t> first, second;
+  REQUIRE(tokenizer->encode("picture", first).ok());
+  REQUIRE(tokenizer->encode("picture", second).ok());
+  CHECK_FALSE(first.empty());
+  CHECK(first == second);
+}
+
+TEST_CASE("Decoding gives the text back and spells control tokens out") {
+  const auto tokenizer = fixture_tokenizer();
+  const std::string text = "图片里有什么？ two\n\n words 😀";
+  std::vector<int64_t> ids{*tokenizer->id_of("<|im_start|>")};
+  REQUIRE(tokenizer->encode(text, ids).ok());
+  const auto decoded = tokenizer->decode(ids);
+  REQUIRE(decoded.ok());
+  CHECK(*decoded == "<|im_start|>" + text);
+  CHECK_FALSE(tokenizer->decode({999999}).ok());
+}
+
+TEST_CASE("D25: text that is not UTF-8 is refused with the position of the byte") {
+  std::vector<int64_t> ids;
+  const auto status = fixture_tokenizer()->encode("ab\xFFz", ids);
+  REQUIRE_FALSE(status.ok());
+  CHECK(status.error().message.find("position 2") != std::string::npos);
+  CHECK(ids.empty());
+}
+
+TEST_CASE("A token that the file does not have is named together with the file") {
+  const auto missing = fixture_tokenizer()->id_of("<|nothing|>");
+  REQUIRE_FALSE(missing.ok());
+  CHECK(missing.error().message.find("<|nothing|>") != std::string::npos);
+  CHECK(missing.error().message.find("tokenizer.json") != std::string::npos);
+}
+
+TEST_CASE("Merges are read as strings and as pairs with the same result") {
+  auto root = nlohmann::json::parse(fixture::contents(fixture::path("model/tokenizer.json")));
+  auto& merges = root.at("model").at("merges");
+  const bool pairs = merges.at(0).is_array();
+  for (auto& merge : merges) {
+    if (pairs) {
+      merge = merge.at(0).get<std::string>() + " " + merge.at(1).get<std::string>();
+    } else {
+      const auto line = merge.get<std::string>();
+      const auto space = line.find(' ');
+      merge = {line.substr(0, space), line.substr(space + 1)};
+    }
+  }
+  const fixture::Scratch scratch;
+  scratch.write("tokenizer.json", root.dump());
+  const auto other = Tokenizer::load(scratch.path("."));
+  REQUIRE(other.ok());
+  std::vector<int64_t> here, there;
+  REQUIRE((*other)->encode("Describe the image in detail", here).ok());
+  REQUIRE(fixture_tokenizer()->encode("Describe the image in detail", there).ok());
+  CHECK(here == there);
+}
+
+TEST_CASE("A tokenizer of another kind is refused by name") {
+  CHECK(refusal("{").find("tokenizer.json") != std::string::npos);
+  CHECK(refusal(R"({"pre_tokenizer": {"type": "Metaspace"}, "model": {}})").find("'Metaspace'") != std::string::npos);
+  CHECK(refusal(R"({"normalizer": {"type": "Lowercase"}, "pre_tokenizer": {"type": "ByteLevel"}, "model": {}})").find("'Lowercase'") != std::string::npos);
+  CHECK(refusal(R"({"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false}, "model": {"type": "Unigram", "vocab": []}})").find("'Unigram'") !=
+        std::string::npos);
+  CHECK_FALSE(Tokenizer::load("/nowhere").ok());
+}
+
+}  // namespace
+}  // namespace troupe
