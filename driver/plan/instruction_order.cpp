@@ -1,0 +1,51 @@
+#include "driver/plan/instruction_order.h"
+
+#include <algorithm>
+
+namespace troupe {
+namespace {
+
+int text_units(const JobSpec& spec) {
+  const GroupSpec* text = spec.group_of_component("text");
+  const int64_t lanes = text ? text->mesh.size(Axis::kDp) : 1;
+  const int64_t samples = (spec.training.global_batch + lanes - 1) / lanes;
+  if (spec.training.microbatch_tokens > 0) return static_cast<int>(samples);  // at most: a sample each
+  return static_cast<int>((samples + spec.training.microbatch_samples - 1) / spec.training.microbatch_samples);
+}
+
+StepShape one_to_one(const Program& program, int producers, int consumers) {
+  StepShape shape;
+  shape.units.assign(program.groups.size(), 0);
+  for (const ProgramEdge& e : program.edges) {
+    shape.units[static_cast<size_t>(e.producer)] = producers;
+    shape.units[static_cast<size_t>(e.consumer)] = consumers;
+    std::vector<std::vector<int>> feeds;
+    for (int u = 0; u < producers; ++u) feeds.push_back({std::min(u, consumers - 1)});
+    shape.feeds.push_back(std::move(feeds));
+  }
+  return shape;
+}
+
+}  // namespace
+
+StepShape shape_from_spec(const JobSpec& spec, const Program& program, bool with_images) {
+  const int units = text_units(spec);
+  return one_to_one(program, with_images ? units : 0, units);
+}
+
+Status check_instruction_order(const JobSpec& spec) {
+  const Program program = record_training_loop(spec);
+  const int units = text_units(spec);
+  for (const StepShape& shape : {one_to_one(program, 0, units), one_to_one(program, 1, 1), one_to_one(program, units, units)})
+    TROUPE_RETURN_IF_ERROR(check_order(program, shape, expand(program, shape)));
+  return {};
+}
+
+std::vector<std::string> instruction_order(const JobSpec& spec) {
+  const Program program = record_training_loop(spec);
+  std::vector<std::string> lines;
+  for (const Instruction& i : expand(program, shape_from_spec(spec, program, true))) lines.push_back(i.to_string(program));
+  return lines;
+}
+
+}  // namespace troupe
