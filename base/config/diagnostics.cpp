@@ -19,6 +19,12 @@ Status Diagnostics::to_status() const {
   return invalid_argument(text);
 }
 
+bool Diagnostics::mentions(const std::string& key) const {
+  return std::any_of(keys_.begin(), keys_.end(), [&](const std::string& k) {
+    return k.compare(0, key.size(), key) == 0 && (k.size() == key.size() || k[key.size()] == '.' || k[key.size()] == '[');
+  });
+}
+
 int edit_distance(const std::string& a, const std::string& b) {
   const size_t n = a.size(), m = b.size();
   std::vector<std::vector<int>> d(n + 1, std::vector<int>(m + 1, 0));

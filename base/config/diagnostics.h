@@ -21,8 +21,11 @@ class Diagnostics {
   void add(const SourcePlace& place, const std::string& message) { found_.emplace_back(place, message); }
   /// "PLACE: key 'KEY': MESSAGE"
   void add_key(const SourcePlace& place, const std::string& key, const std::string& message) {
+    keys_.push_back(key);
     add(place, "key '" + key + "': " + message);
   }
+  /// True when something was said about the key or one below it: what follows from its value would only repeat that.
+  bool mentions(const std::string& key) const;
   /// "PLACE: key 'KEY': value VALUE is not valid; valid: VALID"
   void bad_value(const SourcePlace& place, const std::string& key, const std::string& value, const std::string& valid) {
     add_key(place, key, "value " + value + " is not valid; valid: " + valid);
@@ -34,6 +37,7 @@ class Diagnostics {
 
  private:
   std::vector<std::pair<SourcePlace, std::string>> found_;
+  std::vector<std::string> keys_;
 };
 
 /// Edit distance of two words (insert, delete, replace, and exchange of neighbours cost 1 each).

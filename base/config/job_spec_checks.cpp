@@ -44,7 +44,7 @@ void check_components(const JobSpec& spec, const Section& groups) {
   }
   for (const char* c : {"vision", "merger", "text"}) {
     const auto& h = holders[c];
-    if (h.empty()) groups.fail("", std::string("component '") + c + "' is in no group; valid: every component in exactly one group");
+    if (h.empty() && !groups.diagnostics().mentions("groups")) groups.fail("", std::string("component '") + c + "' is in no group; valid: every component in exactly one group");
     if (h.size() > 1) groups.fail(h[1], std::string("component '") + c + "' is in groups " + join_words(h, " and ") + "; valid: every component in exactly one group");
   }
   const auto &v = holders["vision"], &m = holders["merger"];
@@ -68,6 +68,8 @@ void check_axes(const JobSpec& spec, const Section& groups) {
 void check_batch(const JobSpec& spec, const Section& training) {
   const GroupSpec* text = spec.group_of_component("text");
   if (!text) return;
+  for (const std::string& key : {std::string("training.global_batch"), std::string("training.microbatch"), "groups." + text->name + ".mesh"})
+    if (training.diagnostics().mentions(key)) return;
   const TrainingSpec& t = spec.training;
   const int64_t dp = text->mesh.size(Axis::kDp);
   const bool by_samples = t.microbatch_tokens == 0 && spec.data.pack_tokens == 0;
@@ -121,9 +123,11 @@ void check_placement(const JobSpec& spec, const Section& root) {
     const std::string near = nearest_word(name, names);
     s.fail(name, "unknown group" + (near.empty() ? "" : "; did you mean '" + near + "'?") + (near.empty() ? "; valid: " + join_words(names) : ""));
   }
+  const bool misspelt = root.diagnostics().mentions("placement");
   for (const GroupSpec& g : spec.groups) {
-    if (!placed.contains(g.name)) root.fail("placement", "group '" + g.name + "' is not placed; valid: an entry for each of " + join_words(names));
+    if (!placed.contains(g.name) && !misspelt) root.fail("placement", "group '" + g.name + "' is not placed; valid: an entry for each of " + join_words(names));
     const auto count = p.counts.find(g.name);
+    if (root.diagnostics().mentions("groups." + g.name + ".mesh") || s.diagnostics().mentions("placement." + g.name)) continue;
     if (count != p.counts.end() && count->second != g.mesh.ranks())
       s.fail(g.name, "value " + std::to_string(count->second) + " must equal the ranks of the group's mesh (" + g.mesh.to_string() + ") = " + std::to_string(g.mesh.ranks()));
   }
@@ -165,6 +169,18 @@ std::string unreadable_reason(const std::string& path, bool folder) {
   return "";
 }
 
+/// What records need beside the weights; files that are only carried along may be missing.
+void check_text_files(JobSpec& spec, const Section& model) {
+  const std::string& path = spec.model.path;
+  std::error_code ec;
+  if (!fs::exists(path + "/tokenizer.json", ec)) model.fail("path", "value '" + path + "' has no tokenizer.json, which data.sources needs");
+  if (!fs::exists(path + "/preprocessor_config.json", ec))
+    spec.warnings.push_back(path + ": has no preprocessor_config.json; the original processor's defaults are used");
+  if (!fs::exists(path + "/generation_config.json", ec)) spec.warnings.push_back(path + ": has no generation_config.json; the export will have none either");
+  if (!fs::exists(path + "/chat_template.json", ec) && !fs::exists(path + "/chat_template.jinja", ec))
+    spec.warnings.push_back(path + ": has no chat template file; the export will have none either");
+}
+
 void check_model_files(JobSpec& spec, const Section& root) {
   const Section model = root.section("model");
   const std::string& path = spec.model.path;
@@ -182,19 +198,9 @@ void check_model_files(JobSpec& spec, const Section& root) {
   }
   if (spec.model.init == ModelInit::kPretrained && !ModelFolder::has_weights(path))
     model.fail("path", "value '" + path + "' has no *.safetensors weights; valid: a folder with weights, or init: random");
-  std::error_code ec;
-  if (!spec.data.sources.empty() && !fs::exists(path + "/tokenizer.json", ec))
-    model.fail("path", "value '" + path + "' has no tokenizer.json, which data.sources needs");
-  for (const char* optional : {"preprocessor_config.json", "generation_config.json"})
-    if (!fs::exists(path + "/" + optional, ec)) spec.warnings.push_back(path + ": has no " + optional + "; its defaults are used");
-  // Newer folders keep the template in a file of its own, older ones inside tokenizer_config.json; either is only carried along.
-  if (!fs::exists(path + "/chat_template.json", ec) && !fs::exists(path + "/chat_template.jinja", ec))
-    spec.warnings.push_back(path + ": has no chat template file; the export will have none either");
+  if (!spec.data.sources.empty()) check_text_files(spec, model);
   const Result<ModelConfig> config = read_model_config(path);
-  if (!config.ok()) {
-    model.fail("path", config.error().message);
-    return;
-  }
+  if (!config.ok()) return model.fail("path", config.error().message);
   for (const HeadProblem& p : head_problems(spec, *config)) root.section("groups").section(p.group).section("mesh").fail(p.axis, p.message);
 }
 

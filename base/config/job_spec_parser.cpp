@@ -12,7 +12,8 @@ namespace fs = std::filesystem;
 
 /// From tree to spec; every stage adds to the diagnostics, and later stages run only on values that earlier ones found whole.
 Result<JobSpec> spec_from_tree(YamlNode& tree, const fs::path& file, const Environment& environment, bool look_at_files, Diagnostics& found) {
-  if (!found.empty()) return found.to_status().error();
+  // A text that is no YAML leaves nothing to judge; doubled keys do.
+  if (!found.empty() && tree.entries.empty()) return found.to_status().error();
   expand_variables(tree, environment, found);
   job_spec_keys().check(tree, found);
   if (!tree.is_map()) return found.to_status().error();

@@ -47,7 +47,8 @@ void read_components(const Section& s, std::map<std::string, ComponentSpec>& out
   for (const auto& [name, section] : s.sections()) {
     auto it = out.find(name);
     if (it == out.end()) {
-      s.fail(name, "unknown component; valid: vision, merger, text");
+      const std::string near = nearest_word(name, {"vision", "merger", "text"});
+      s.fail(name, "unknown component" + (near.empty() ? std::string() : "; did you mean '" + near + "'?") + "; valid: vision, merger, text");
       continue;
     }
     section.boolean("train", it->second.train);

@@ -167,7 +167,7 @@ Result<Manifest> load_manifest(const std::string& path, const Environment& envir
 Result<Manifest> parse_manifest(const std::string& text, const std::string& origin, const Environment& environment) {
   Diagnostics found;
   YamlNode tree = parse_yaml(text, origin, found);
-  if (!found.empty()) return found.to_status().error();
+  if (!found.empty() && tree.entries.empty()) return found.to_status().error();
   expand_variables(tree, environment, found);
   manifest_keys().check(tree, found);
   if (!tree.is_map()) return found.to_status().error();

@@ -58,7 +58,7 @@ std::string dtype_text(DType dtype) { return dtype == DType::kFp32 ? "fp32" : dt
 
 /// "a:0-3, b:1": runs of consecutive slots of a node joined.
 std::string slots_text(const std::vector<Slot>& slots, const std::vector<int>& used) {
-  std::string out;
+  std::vector<std::string> runs;
   for (size_t i = 0; i < used.size();) {
     const Slot& first = slots[static_cast<size_t>(used[i])];
     size_t end = i + 1;
@@ -67,11 +67,13 @@ std::string slots_text(const std::vector<Slot>& slots, const std::vector<int>& u
       if (next.node != first.node || next.index != first.index + static_cast<int>(end - i)) break;
       ++end;
     }
-    out += (out.empty() ? "" : ", ") + first.name();
-    if (end - i > 1) out += "-" + std::to_string(slots[static_cast<size_t>(used[end - 1])].index);
+    runs.push_back(first.name());
+    if (end - i > 1) runs.back() += "-" + std::to_string(slots[static_cast<size_t>(used[end - 1])].index);
     i = end;
   }
-  return out;
+  // A line of a table has room for a few runs only; the table of slots has them all.
+  if (runs.size() > 3) return runs.front() + " ... " + runs.back();
+  return join_words(runs);
 }
 
 /// The rank that needs most.
@@ -85,10 +87,11 @@ std::string batch_text(const JobPlan& plan, const JobSpec& spec) {
     if (std::find(g.components.begin(), g.components.end(), "text") == g.components.end()) continue;
     const int64_t dp = g.mesh.size(Axis::kDp);
     std::string text = std::to_string(t.global_batch) + " samples a step";
-    if (t.microbatch_tokens > 0) return text + " over " + std::to_string(dp) + " text lanes, units of up to " + std::to_string(t.microbatch_tokens) + " tokens";
-    if (spec.data.pack_tokens > 0) return text + " over " + std::to_string(dp) + " text lanes, packed to " + std::to_string(spec.data.pack_tokens) + " tokens";
+    const std::string lanes = std::to_string(dp) + (dp == 1 ? " text lane" : " text lanes");
+    if (t.microbatch_tokens > 0) return text + " over " + lanes + ", units of up to " + std::to_string(t.microbatch_tokens) + " tokens";
+    if (spec.data.pack_tokens > 0) return text + " over " + lanes + ", packed to " + std::to_string(spec.data.pack_tokens) + " tokens";
     const int64_t units = t.global_batch / (dp * t.microbatch_samples);
-    return text + " = " + std::to_string(dp) + " text lanes x " + std::to_string(units) + " units x " + std::to_string(t.microbatch_samples) + " samples";
+    return text + " = " + lanes + " x " + std::to_string(units) + (units == 1 ? " unit x " : " units x ") + std::to_string(t.microbatch_samples) + (t.microbatch_samples == 1 ? " sample" : " samples");
   }
   return std::to_string(t.global_batch) + " samples a step";
 }
