@@ -26,7 +26,7 @@ class Training:
     frozen: tuple = ()           # components
     weight_decay: float = 5.0
     clip: float = 0.05
-    eps: float = 1e-4
+    eps: float = 2e-5
     betas: tuple = (0.9, 0.95)
 
     def rate(self, component):
