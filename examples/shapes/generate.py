@@ -132,19 +132,23 @@ class Split:
             marks = ""
         self.records.append(record)
 
-    def singles(self, count, pairs, both):
+    def singles(self, count, pairs):
         rng, shown = self.rng, []
         for shape, colour in zip(cycle(rng, SHAPES, count), cycle(rng, list(COLOURS), count)):
             name = self.keep(single_picture(rng, self.size(), shape, colour))
             shown.append((name, shape, colour))
             self.ask("colour", [name], (f"What colour is the {shape}?", colour))
-            self.ask("shape", [name], ("Which shape is shown?", shape))
-        for name, shape, colour in rng.sample(shown, both):
-            self.ask("both", [name], ("Which shape is shown?", shape), ("What colour is it?", colour))
         for i in range(pairs):
             first, second = rng.sample(shown, 2)
             which, answer = ("first", first[2]) if i % 2 == 0 else ("second", second[2])
             self.ask("pair", [first[0], second[0]], (f"What colour is the shape in the {which} picture?", answer))
+
+    def shapes(self, count, both):
+        rng = self.rng
+        for i, (shape, colour) in enumerate(zip(cycle(rng, SHAPES, count), cycle(rng, DARK, count))):
+            name = self.keep(single_picture(rng, (56, 56), shape, colour))
+            more = [("What colour is it?", colour)] if i < both else []
+            self.ask("both" if more else "shape", [name], ("Which shape is shown?", shape), *more)
 
     def counts(self, count):
         rng = self.rng
@@ -189,15 +193,17 @@ def shuffled(records):
 def main():
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
     train = Split(folder, "train", 1)
-    train.singles(320, pairs=240, both=80)
+    train.singles(240, pairs=320)
+    train.shapes(200, both=60)
     train.counts(160)
     train.digits(200)
     train.texts(60)
     train.finish()
     held_out = Split(folder, "eval", 2)
-    held_out.singles(64, pairs=32, both=0)
+    held_out.singles(64, pairs=32)
+    held_out.shapes(24, both=0)
     held_out.counts(24)
-    held_out.digits(30)
+    held_out.digits(40)
     held_out.texts(6)
     held_out.finish()
     held_out.write("eval-shuffled.jsonl", shuffled(held_out.records))
