@@ -71,7 +71,7 @@ void JobLife::enter(JobPhase phase) {
   phase_ = phase;
   quiet_since_ = now_;
   deadline_.reset();
-  effects_.push_back(job_effect::PhaseChanged{phase});
+  effects_.emplace_back(job_effect::PhaseChanged{phase});
 }
 
 bool JobLife::any_process() const {
@@ -90,11 +90,11 @@ void JobLife::on(const job_event::WorkersReady&) {
   if (phase_ != JobPhase::kWaiting) return;
   if (options_.needs_index) {
     enter(JobPhase::kIndexing);
-    effects_.push_back(job_effect::StartIndex{});
+    effects_.emplace_back(job_effect::StartIndex{});
   } else {
     enter(JobPhase::kSpawning);
     spawn_requested_ = true;
-    effects_.push_back(job_effect::SpawnHosts{});
+    effects_.emplace_back(job_effect::SpawnHosts{});
   }
 }
 
@@ -109,7 +109,7 @@ void JobLife::on(const job_event::IndexDone&) {
   if (phase_ != JobPhase::kIndexing) return;
   enter(JobPhase::kSpawning);
   spawn_requested_ = true;
-  effects_.push_back(job_effect::SpawnHosts{});
+  effects_.emplace_back(job_effect::SpawnHosts{});
 }
 
 void JobLife::on(const job_event::IndexFailed& event) {
@@ -142,7 +142,7 @@ void JobLife::on(const job_event::HostHello& event) {
   if (host.helloed || ending()) return;
   host.helloed = true;
   host.phase = "loading";
-  effects_.push_back(job_effect::AssignHost{event.slot});
+  effects_.emplace_back(job_effect::AssignHost{event.slot});
 }
 
 void JobLife::on(const job_event::HostPhase& event) { hosts_[static_cast<size_t>(event.slot)].phase = event.phase; }
@@ -156,12 +156,12 @@ void JobLife::on(const job_event::HostReady& event) {
     return;
   enter(JobPhase::kRunning);
   // What was prepared while others were loading counts now.
-  effects_.push_back(job_effect::PublishGrant{window_.state()});
+  effects_.emplace_back(job_effect::PublishGrant{window_.state()});
 }
 
 void JobLife::on(const job_event::HostPrepared& event) {
   const auto grant = window_.prepared(event.slot, event.step);
-  if (grant && phase_ == JobPhase::kRunning) effects_.push_back(job_effect::PublishGrant{*grant});
+  if (grant && phase_ == JobPhase::kRunning) effects_.emplace_back(job_effect::PublishGrant{*grant});
 }
 
 void JobLife::on(const job_event::HostStep& event) {
@@ -169,7 +169,7 @@ void JobLife::on(const job_event::HostStep& event) {
   const auto grant = window_.done(event.slot, event.step);
   if (window_.done_by_all() > before) quiet_since_ = now_;
   hosts_[static_cast<size_t>(event.slot)].phase = "running";
-  if (grant && phase_ == JobPhase::kRunning) effects_.push_back(job_effect::PublishGrant{*grant});
+  if (grant && phase_ == JobPhase::kRunning) effects_.emplace_back(job_effect::PublishGrant{*grant});
 }
 
 void JobLife::on(const job_event::HostFinished& event) {
@@ -242,7 +242,7 @@ void JobLife::on(const job_event::Save&) {
   }
   save_requested_ = true;
   deadline_ = now_ + options_.save_grace;
-  if (const auto grant = window_.stop(true)) effects_.push_back(job_effect::PublishGrant{*grant});
+  if (const auto grant = window_.stop(true)) effects_.emplace_back(job_effect::PublishGrant{*grant});
 }
 
 void JobLife::on(const job_event::Tick&) {
@@ -259,7 +259,7 @@ void JobLife::on(const job_event::Tick&) {
   }
   if (now_ - quiet_since_ >= options_.waiting_line) {
     quiet_since_ = now_;
-    effects_.push_back(job_effect::Waiting{waiting_text()});
+    effects_.emplace_back(job_effect::Waiting{waiting_text()});
   }
 }
 
@@ -287,7 +287,7 @@ void JobLife::stop_with(Outcome outcome) {
   outcome_ = std::move(outcome);
   enter(JobPhase::kStopping);
   deadline_ = now_ + options_.stop_timeout;
-  effects_.push_back(job_effect::Terminate{options_.terminate_grace});
+  effects_.emplace_back(job_effect::Terminate{options_.terminate_grace});
 }
 
 void JobLife::end_when_empty() {
@@ -297,7 +297,7 @@ void JobLife::end_when_empty() {
 void JobLife::end() {
   phase_ = JobPhase::kEnded;
   outcome_.steps_done = window_.done_by_all();
-  effects_.push_back(job_effect::End{outcome_});
+  effects_.emplace_back(job_effect::End{outcome_});
 }
 
 std::string JobLife::waiting_text() const {

@@ -1,0 +1,270 @@
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <thread>
+
+#include "base/config/job_spec_parser.h"
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/exit_codes.h"
+#include "cli/planning.h"
+#include "cli/rpc/driver_client.h"
+#include "cli/signals.h"
+
+namespace troupe::cli {
+namespace fs = std::filesystem;
+using nlohmann::json;
+using std::chrono::milliseconds;
+namespace {
+
+constexpr milliseconds kSignalPoll{100};
+
+std::string file_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+bool is_run_folder(const std::string& target) {
+  std::error_code error;
+  return !target.empty() && fs::is_directory(target, error);
+}
+
+/// --driver, else the manifest's control address, else TROUPE_DRIVER; secrets from --secrets, the manifest, or TROUPE_SECRETS.
+Result<std::unique_ptr<DriverClient>> connect(const ClientOptions& options) {
+  const Environment environment = process_environment();
+  auto variable = [&](const char* name) {
+    const auto at = environment.find(name);
+    return at == environment.end() ? std::string() : at->second;
+  };
+  std::string address = options.driver, secrets = options.secrets;
+  if (!options.cluster_file.empty()) {
+    TROUPE_ASSIGN(const Manifest manifest, load_manifest(options.cluster_file));
+    if (address.empty()) address = manifest.control_address;
+    if (secrets.empty()) secrets = manifest.secrets_folder();
+  }
+  if (address.empty()) address = variable("TROUPE_DRIVER");
+  if (secrets.empty()) secrets = variable("TROUPE_SECRETS");
+  if (address.empty()) return unavailable("no driver was named: --driver ADDR, --cluster FILE or the variable TROUPE_DRIVER");
+  Secrets files;
+  if (!secrets.empty()) files = secrets_in(secrets);
+  return DriverClient::connect(address, files);
+}
+
+/// The driver of a live run, as its folder names it; absent when nobody answers there.
+std::unique_ptr<DriverClient> driver_of_run(const std::string& folder, const ClientOptions& options) {
+  std::string address = file_text(folder + "/.driver");
+  while (!address.empty() && address.back() == '\n') address.pop_back();
+  if (address.empty()) return nullptr;
+  std::error_code error;
+  if (address.rfind("unix:", 0) == 0 && !fs::exists(address.substr(5), error)) return nullptr;
+  ClientOptions there = options;
+  there.driver = address;
+  auto client = connect(there);
+  return client ? std::move(*client) : nullptr;
+}
+
+std::string host_lines(const json& job) {
+  std::string text;
+  for (const auto& host : job.value("hosts", json::array()))
+    text += "  " + host.value("group", "") + "/" + std::to_string(host.value("rank", 0)) + "  node " + host.value("node", "") + " slot " +
+            std::to_string(host.value("slot", 0)) + "  pid " + std::to_string(host.value("pid", 0)) + "  " + host.value("phase", "") + "\n";
+  return text;
+}
+
+std::string job_text(const json& job) {
+  std::string text = job.value("job", "") + "  " + job.value("name", "") + "  " + job.value("phase", "");
+  if (job.contains("result")) text += " (" + job["result"].value("outcome", "") + ")";
+  text += "  step " + std::to_string(job.value("step", int64_t{0}));
+  if (const auto total = job.value("total_steps", int64_t{0}); total > 0) text += "/" + std::to_string(total);
+  return text + "  " + job.value("run_folder", "") + "\n" + host_lines(job);
+}
+
+int print_status(const std::string& text, bool as_json) {
+  const json status = json::parse(text, nullptr, false);
+  if (as_json) {
+    std::printf("%s\n", status.dump(2).c_str());
+    return kExitDone;
+  }
+  std::string out;
+  if (status.contains("jobs")) {
+    for (const auto& worker : status["workers"])
+      out += "node " + worker.value("node", "") + (worker.value("present", false) ? "  present" : "  missing") + "\n";
+    for (const auto& job : status["jobs"]) out += job_text(job);
+    if (status["jobs"].empty()) out += "no jobs\n";
+  } else {
+    out = job_text(status);
+  }
+  std::fputs(out.c_str(), stdout);
+  return kExitDone;
+}
+
+/// What a run folder says by itself.
+int folder_status(const std::string& folder, bool as_json) {
+  std::error_code error;
+  if (!fs::exists(folder + "/events.jsonl", error)) return report(not_found(folder + " is no run folder: it has no events.jsonl"));
+  json status = {{"run_folder", fs::absolute(folder).lexically_normal().string()}};
+  std::istringstream events(file_text(folder + "/events.jsonl"));
+  for (std::string line; std::getline(events, line);) {
+    const json event = json::parse(line, nullptr, false);
+    if (!event.is_object()) continue;
+    status["last_event"] = event;
+    if (event.value("kind", "") == "spawned") status["hosts"] = event["hosts"];
+    if (event.value("kind", "") == "phase") status["phase"] = event["phase"];
+    if (event.contains("job")) status["job"] = event["job"];
+  }
+  const json result = json::parse(file_text(folder + "/result.json"), nullptr, false);
+  if (result.is_object()) {
+    status["phase"] = "ended";
+    status["result"] = result;
+    status["step"] = result.value("steps_done", int64_t{0});
+    status["name"] = result.value("name", "");
+  } else {
+    status["phase"] = "lost";  // no driver and no result: it was killed
+  }
+  return print_status(status.dump(), as_json);
+}
+
+int print_logs(const std::string& folder, const std::string& group, int rank) {
+  const auto events = file_text(folder + "/events.jsonl");
+  std::istringstream lines(events);
+  json placement = json::array();
+  for (std::string line; std::getline(lines, line);) {
+    const json event = json::parse(line, nullptr, false);
+    if (event.is_object() && event.value("kind", "") == "planned") placement = event.value("placement", json::array());
+  }
+  std::vector<std::string> files;
+  for (const auto& actor : placement) {
+    if (!group.empty() && actor.value("group", "") != group) continue;
+    if (rank >= 0 && actor.value("rank", -1) != rank) continue;
+    const std::string file = folder + "/logs/" + actor.value("node", "") + "-" + std::to_string(actor.value("slot", 0)) + ".log";
+    if (std::find(files.begin(), files.end(), file) == files.end()) files.push_back(file);
+  }
+  if (files.empty()) return report(not_found("run folder " + folder + " has no log of group '" + group + "' rank " + std::to_string(rank)));
+  for (const std::string& file : files) std::fputs(file_text(file).c_str(), stdout);
+  return kExitDone;
+}
+
+/// Runs `work` on a thread; a signal stops the client. Returns work's status and whether a signal came.
+std::pair<Status, bool> interruptible(DriverClient& client, const std::function<Status()>& work) {
+  std::promise<Status> promise;
+  auto ended = promise.get_future();
+  std::thread thread([&] { promise.set_value(work()); });
+  bool interrupted = false;
+  while (ended.wait_for(milliseconds(0)) != std::future_status::ready) {
+    if (wait_signal(kSignalPoll) == 0) continue;
+    interrupted = true;
+    client.stop();
+  }
+  thread.join();
+  return {ended.get(), interrupted};
+}
+
+int wait_for_job(DriverClient& client, const SubmitAnswer& answer, bool as_json) {
+  Console console(as_json);
+  driver::JobUpdate end;
+  const auto [status, interrupted] = interruptible(client, [&] {
+    return client.watch(answer.job_id, [&](const driver::JobUpdate& update) {
+      console.show(update);
+      if (update.kind == driver::JobUpdate::Kind::kEnd) end = update;
+    });
+  });
+  console.settle();
+  if (end.kind == driver::JobUpdate::Kind::kEnd) {
+    console.line(summary_text(end.result_json));
+    if (as_json) std::printf("%s\n", end.result_json.c_str());
+    return end.exit_code;
+  }
+  if (interrupted) {
+    console.line("job " + answer.job_id + " goes on; `troupe cancel " + answer.job_id + "` ends it");
+    return kExitStopped;
+  }
+  std::fprintf(stderr, "troupe: %s\n", status.error().to_string().c_str());
+  return kExitUnknown;
+}
+
+}  // namespace
+
+int submit_command(const ClientOptions& options, const RunOptions& run, bool wait) {
+  Result<JobSpec> spec = load_job_spec(run.job_file, run.overrides);
+  if (!spec) return report(spec.error());
+  Result<std::string> folder = choose_run_folder(spec->name, run.run_dir, run.resume);
+  if (!folder) return report(folder.error());
+  block_signals();
+  auto client = connect(options);
+  if (!client) return report(client.error());
+  Result<SubmitAnswer> answer = (*client)->submit(job_spec_to_yaml(*spec), *folder, run.resume);
+  if (!answer) return report(answer.error());
+  if (options.json && !wait)
+    std::printf("%s\n", json{{"job", answer->job_id}, {"run_folder", answer->run_folder}}.dump().c_str());
+  else if (!options.json)
+    std::printf("%sjob %s, run folder %s\n", answer->plan_text.c_str(), answer->job_id.c_str(), answer->run_folder.c_str());
+  std::fflush(stdout);
+  return wait ? wait_for_job(**client, *answer, options.json) : kExitDone;
+}
+
+int status_command(const ClientOptions& options) {
+  if (is_run_folder(options.target)) {
+    if (auto client = driver_of_run(options.target, options)) {
+      auto all = client->status_json("");
+      const json parsed = all ? json::parse(*all, nullptr, false) : json();
+      const std::string folder = fs::absolute(options.target).lexically_normal().string();
+      if (parsed.is_object())
+        for (const auto& job : parsed["jobs"])
+          if (fs::path(job.value("run_folder", "")) == fs::path(folder)) return print_status(job.dump(), options.json);
+    }
+    return folder_status(options.target, options.json);
+  }
+  auto client = connect(options);
+  if (!client) return report(client.error());
+  Result<std::string> status = (*client)->status_json(options.target);
+  return status ? print_status(*status, options.json) : report(status.error());
+}
+
+int logs_command(const ClientOptions& options, const std::string& group, int rank, bool follow) {
+  block_signals();
+  std::unique_ptr<DriverClient> client;
+  std::string job = options.target;
+  if (is_run_folder(options.target)) {
+    client = follow ? driver_of_run(options.target, options) : nullptr;
+    if (!client) return print_logs(options.target, group, rank);
+    auto all = client->status_json("");
+    if (!all) return report(all.error());
+    const std::string folder = fs::absolute(options.target).lexically_normal().string();
+    for (const auto& each : json::parse(*all)["jobs"])
+      if (each.value("run_folder", "") == folder) job = each.value("job", "");
+  } else {
+    auto connected = connect(options);
+    if (!connected) return report(connected.error());
+    client = std::move(*connected);
+  }
+  const auto [status, interrupted] = interruptible(*client, [&] {
+    return client->logs(job, group, rank, follow, [](const std::string& text) {
+      std::fwrite(text.data(), 1, text.size(), stdout);
+      std::fflush(stdout);
+    });
+  });
+  if (interrupted) return kExitStopped;
+  return status.ok() ? kExitDone : report(status.error());
+}
+
+int cancel_command(const ClientOptions& options) {
+  std::unique_ptr<DriverClient> client;
+  std::string job = options.target;
+  auto connected = connect(options);
+  if (!connected) return report(connected.error());
+  client = std::move(*connected);
+  const Status status = client->cancel(job);
+  if (!status.ok()) return report(status.error());
+  if (options.json)
+    std::printf("%s\n", json{{"job", job}, {"cancelled", true}}.dump().c_str());
+  else
+    std::printf("job %s is being stopped\n", job.c_str());
+  return kExitDone;
+}
+
+}  // namespace troupe::cli

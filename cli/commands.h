@@ -1,0 +1,45 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+/// One function a verb; each returns the process's exit code. Called before any thread exists.
+namespace troupe::cli {
+
+struct RunOptions {
+  std::string job_file, cluster_file, run_dir, resume, actor;
+  std::vector<std::string> overrides;
+  bool json = false;
+  // eval
+  bool evaluate = false, shuffle_images = false;
+  std::string model;
+  int show = 0;
+};
+int run_command(const RunOptions& options);
+int plan_command(const RunOptions& options);
+
+struct DriverOptionsGiven {
+  std::string cluster_file, journal, actor;
+};
+int driver_command(const DriverOptionsGiven& options);
+
+struct WorkerOptionsGiven {
+  std::string driver, node, secrets, cluster_file, actor;
+};
+int worker_command(const WorkerOptionsGiven& options);
+
+/// How a client finds its driver.
+struct ClientOptions {
+  std::string driver, cluster_file, secrets;
+  std::string target;  // job id or run folder
+  bool json = false;
+};
+int submit_command(const ClientOptions& client, const RunOptions& run, bool wait);
+int status_command(const ClientOptions& client);
+int logs_command(const ClientOptions& client, const std::string& group, int rank, bool follow);
+int cancel_command(const ClientOptions& client);
+
+/// Becomes `troupe-actor` with the same arguments; returns only when that fails.
+int actor_command(const std::string& actor, const std::vector<std::string>& arguments);
+
+}  // namespace troupe::cli

@@ -1,0 +1,77 @@
+#include "cli/console.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+namespace troupe::cli {
+namespace {
+constexpr std::chrono::seconds kBetweenLines{3};
+}
+
+Console::Console(bool json) : out_(json ? stderr : stdout), terminal_(::isatty(::fileno(out_)) == 1) {}
+
+void Console::settle_locked() {
+  if (open_) std::fputc('\n', out_);
+  open_ = false;
+  if (!held_.empty()) std::fprintf(out_, "%s\n", held_.c_str());
+  held_.clear();
+  std::fflush(out_);
+}
+
+void Console::settle() {
+  std::lock_guard lock(mutex_);
+  settle_locked();
+}
+
+void Console::line(const std::string& text) {
+  std::lock_guard lock(mutex_);
+  settle_locked();
+  std::fprintf(out_, "%s\n", text.c_str());
+  std::fflush(out_);
+}
+
+void Console::progress(const std::string& text) {
+  std::lock_guard lock(mutex_);
+  if (terminal_) {
+    std::fprintf(out_, "\r%s\x1b[K", text.c_str());
+    std::fflush(out_);
+    open_ = true;
+    return;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  if (now - last_ < kBetweenLines) {
+    held_ = text;
+    return;
+  }
+  held_.clear();
+  last_ = now;
+  std::fprintf(out_, "%s\n", text.c_str());
+  std::fflush(out_);
+}
+
+void Console::show(const driver::JobUpdate& update) {
+  if (update.kind == driver::JobUpdate::Kind::kLine) line(update.text);
+  if (update.kind == driver::JobUpdate::Kind::kProgress) progress(update.text);
+}
+
+std::string summary_text(const std::string& result_json) {
+  const auto result = nlohmann::json::parse(result_json, nullptr, false);
+  if (!result.is_object()) return "the job ended";
+  const std::string outcome = result.value("outcome", "failed");
+  const std::string folder = result.value("run_folder", "");
+  std::string text = "job " + outcome + " after " + std::to_string(result.value("steps_done", int64_t{0})) + " steps";
+  if (result.contains("last_loss")) text += ", loss " + result["last_loss"].dump();
+  const auto cause = result.value("cause", nlohmann::json::object());
+  if (cause.contains("message")) text += "\n  cause (" + cause.value("kind", "") + "): " + cause["message"].get<std::string>();
+  std::error_code error;
+  if (!std::filesystem::exists(folder + "/result.json", error)) return text;
+  text += "\n  run folder  " + folder;
+  for (const auto& [label, name] : {std::pair{"metrics", "metrics.jsonl"}, {"events", "events.jsonl"}, {"result", "result.json"},
+                                    {"logs", "logs"}, {"checkpoints", "checkpoints"}, {"export", "export"}})
+    if (std::filesystem::exists(folder + "/" + name, error)) text += std::string("\n  ") + label + std::string(12 - std::string(label).size(), ' ') + folder + "/" + name;
+  return text;
+}
+
+}  // namespace troupe::cli

@@ -1,0 +1,172 @@
+#include <CLI/CLI.hpp>
+
+#include "cli/commands.h"
+#include "cli/exit_codes.h"
+
+/// The `troupe` program: reads the command line and calls one function of cli/commands.h.
+namespace troupe::cli {
+namespace {
+
+constexpr const char* kNotBuilt[][2] = {{"scale", "changing a group's mesh while a job runs"},
+                                        {"checkpoint", "a checkpoint on request"},
+                                        {"check", "checking the records of a job"},
+                                        {"compare", "running one spec in several forms"},
+                                        {"import", "importing a foreign checkpoint"},
+                                        {"export", "exporting a checkpoint"},
+                                        {"convert", "converting a foreign configuration"}};
+
+struct Given {
+  RunOptions run;
+  ClientOptions client;
+  DriverOptionsGiven driver;
+  WorkerOptionsGiven worker;
+  std::string group, bench;
+  int rank = -1;
+  bool wait = false, follow = false;
+  int exit_code = 0;
+};
+
+void add_job_options(CLI::App& command, RunOptions& run) {
+  command.add_option("JOB", run.job_file, "the job spec (YAML)")->required();
+  command.add_option("--set", run.overrides, "override a key of the spec: a.b=value; may be repeated")->allow_extra_args(false);
+}
+
+void add_client_options(CLI::App& command, ClientOptions& client) {
+  command.add_option("--driver", client.driver, "the driver's address: HOST:PORT or unix:PATH (else TROUPE_DRIVER)");
+  command.add_option("--cluster", client.cluster_file, "the cluster manifest, for address and secrets");
+  command.add_option("--secrets", client.secrets, "the folder with the cluster's certificate and token (else TROUPE_SECRETS)");
+  command.add_flag("--json", client.json, "answer as JSON");
+}
+
+void add_running(CLI::App& app, Given& given) {
+  CLI::App* run = app.add_subcommand("run", "train on this machine or a cluster and wait for the end");
+  add_job_options(*run, given.run);
+  run->add_option("--cluster", given.run.cluster_file, "the cluster manifest; without it this machine is the cluster");
+  run->add_option("--run-dir", given.run.run_dir, "where the run's files go (default runs/NAME-ID)");
+  run->add_option("--resume", given.run.resume, "a run folder to go on from, or 'auto': continue the run folder if it has a checkpoint, else start");
+  run->add_option("--actor", given.run.actor, "the actor program (default: troupe-actor beside troupe)");
+  run->add_flag("--json", given.run.json, "print the result as JSON on standard output");
+  run->footer("Examples:\n  troupe run job.yaml\n  troupe run job.yaml --set training.steps=10 --run-dir runs/try\n"
+              "  troupe run job.yaml --cluster cluster.yaml --resume auto\nCtrl-C stops at once (exit 130); SIGTERM saves first (exit 75).");
+  run->callback([&given] { given.exit_code = run_command(given.run); });
+
+  CLI::App* plan = app.add_subcommand("plan", "show groups, slots, parameters and memory without running");
+  add_job_options(*plan, given.run);
+  plan->add_option("--cluster", given.run.cluster_file, "the cluster manifest");
+  plan->add_flag("--json", given.run.json, "answer as JSON");
+  plan->footer("Examples:\n  troupe plan job.yaml\n  troupe plan job.yaml --cluster cluster.yaml --json");
+  plan->callback([&given] { given.exit_code = plan_command(given.run); });
+
+  CLI::App* eval = app.add_subcommand("eval", "evaluate a model folder on a job's evaluation data");
+  add_job_options(*eval, given.run);
+  eval->add_option("--model", given.run.model, "the Hugging Face folder to evaluate")->required();
+  eval->add_option("--show", given.run.show, "print that many questions with expected and predicted answers");
+  eval->add_flag("--shuffle-images", given.run.shuffle_images, "exchange the images between records, to see whether they matter");
+  eval->add_option("--cluster", given.run.cluster_file, "the cluster manifest");
+  eval->add_option("--run-dir", given.run.run_dir, "keep the evaluation's files here");
+  eval->add_option("--actor", given.run.actor, "the actor program (default: troupe-actor beside troupe)");
+  eval->add_flag("--json", given.run.json, "answer as JSON");
+  eval->footer("Examples:\n  troupe eval job.yaml --model runs/try/export --show 5\n  troupe eval job.yaml --model DIR --shuffle-images --json");
+  eval->callback([&given] {
+    given.run.evaluate = true;
+    given.exit_code = run_command(given.run);
+  });
+}
+
+void add_cluster(CLI::App& app, Given& given) {
+  CLI::App* driver = app.add_subcommand("driver", "serve a cluster: take jobs, place and supervise them");
+  driver->add_option("--cluster", given.driver.cluster_file, "the cluster manifest")->required();
+  driver->add_option("--journal", given.driver.journal, "the driver's journal (default NAME.secrets/journal.sqlite)");
+  driver->add_option("--actor", given.driver.actor, "the actor program of workers that this driver starts");
+  driver->footer("Example:\n  troupe driver --cluster cluster.yaml");
+  driver->callback([&given] { given.exit_code = driver_command(given.driver); });
+
+  CLI::App* worker = app.add_subcommand("worker", "serve a node: start and watch actor hosts");
+  worker->add_option("--driver", given.worker.driver, "the driver's address (default: the manifest's)");
+  worker->add_option("--node", given.worker.node, "this node's name in the manifest")->required();
+  worker->add_option("--cluster", given.worker.cluster_file, "the cluster manifest");
+  worker->add_option("--secrets", given.worker.secrets, "the folder with the cluster's certificate and token");
+  worker->add_option("--actor", given.worker.actor, "the actor program (default: troupe-actor beside troupe)");
+  worker->footer("Examples:\n  troupe worker --cluster cluster.yaml --node a\n  troupe worker --driver 10.0.0.1:7411 --secrets cluster.secrets --node a");
+  worker->callback([&given] { given.exit_code = worker_command(given.worker); });
+}
+
+void add_clients(CLI::App& app, Given& given) {
+  CLI::App* submit = app.add_subcommand("submit", "hand a job to a running driver");
+  add_job_options(*submit, given.run);
+  add_client_options(*submit, given.client);
+  submit->add_option("--run-dir", given.run.run_dir, "where the run's files go");
+  submit->add_option("--resume", given.run.resume, "a run folder to go on from, or 'auto'");
+  submit->add_flag("--wait", given.wait, "wait for the end; interrupting leaves the job running");
+  submit->footer("Example:\n  troupe submit job.yaml --cluster cluster.yaml --wait");
+  submit->callback([&given] { given.exit_code = submit_command(given.client, given.run, given.wait); });
+
+  CLI::App* status = app.add_subcommand("status", "what a driver's jobs, or a run folder, are doing");
+  status->add_option("TARGET", given.client.target, "a job's id or a run folder; without it all jobs");
+  add_client_options(*status, given.client);
+  status->footer("Examples:\n  troupe status --cluster cluster.yaml\n  troupe status runs/try --json");
+  status->callback([&given] { given.exit_code = status_command(given.client); });
+
+  CLI::App* logs = app.add_subcommand("logs", "what actor hosts wrote");
+  logs->add_option("TARGET", given.client.target, "a job's id or a run folder")->required();
+  add_client_options(*logs, given.client);
+  logs->add_option("--group", given.group, "only hosts with ranks of this group");
+  logs->add_option("--rank", given.rank, "only hosts with this rank");
+  logs->add_flag("--follow", given.follow, "go on until the job ends");
+  logs->footer("Examples:\n  troupe logs runs/try --group text --rank 0\n  troupe logs 1f2e3d4c --cluster cluster.yaml --follow");
+  logs->callback([&given] { given.exit_code = logs_command(given.client, given.group, given.rank, given.follow); });
+
+  CLI::App* cancel = app.add_subcommand("cancel", "end a job at once");
+  cancel->add_option("ID", given.client.target, "the job's id")->required();
+  add_client_options(*cancel, given.client);
+  cancel->footer("Example:\n  troupe cancel 1f2e3d4c --cluster cluster.yaml");
+  cancel->callback([&given] { given.exit_code = cancel_command(given.client); });
+}
+
+void add_others(CLI::App& app, Given& given) {
+  CLI::App* bench = app.add_subcommand("bench", "measure; carried out by troupe-actor, which takes all further options");
+  bench->prefix_command();
+  bench->add_option("--actor", given.run.actor, "the actor program (default: troupe-actor beside troupe)");
+  bench->footer("Example:\n  troupe bench step --device cpu --json");
+  bench->callback([&given, bench] {
+    std::vector<std::string> arguments{"bench"};
+    for (const std::string& argument : bench->remaining()) arguments.push_back(argument);
+    given.exit_code = actor_command(given.run.actor, arguments);
+  });
+  for (const auto& verb : kNotBuilt) {
+    CLI::App* command = app.add_subcommand(verb[0], std::string(verb[1]) + " (not built yet)");
+    command->prefix_command();
+    command->footer(std::string("Example:\n  none: `troupe ") + verb[0] + "` is refused");
+    command->callback([&given, verb] {
+      std::fprintf(stderr, "troupe %s: %s is not built yet\n", verb[0], verb[1]);
+      given.exit_code = kExitRefused;
+    });
+  }
+}
+
+int run_main(int argc, char** argv) {
+  CLI::App app("Troupe trains vision-language models whose parts need different parallelism.", "troupe");
+  app.set_version_flag("--version", std::string("troupe ") + TROUPE_VERSION + " (" + TROUPE_BUILD + ")");
+  app.require_subcommand(1);
+  app.fallthrough(false);
+  app.footer("Examples:\n  troupe run job.yaml\n  troupe plan job.yaml\n  troupe status runs/try\n"
+             "Exit codes: 0 done, 1 failed, 2 refused, 3 no driver, 4 outcome unknown, 75 saved and resumable, 130 stopped.");
+  Given given;
+  add_running(app, given);
+  add_cluster(app, given);
+  add_clients(app, given);
+  add_others(app, given);
+  for (CLI::App* command : app.get_subcommands({}))
+    command->set_version_flag("--version", std::string("troupe ") + TROUPE_VERSION + " (" + TROUPE_BUILD + ")");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kExitDone : kExitRefused;
+  }
+  return given.exit_code;
+}
+
+}  // namespace
+}  // namespace troupe::cli
+
+int main(int argc, char** argv) { return troupe::cli::run_main(argc, argv); }

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/config/job_spec.h"
+#include "base/config/manifest.h"
+#include "base/result.h"
+#include "driver/plan/job_plan.h"
+#include "driver/run/planned_job.h"
+#include "driver/supervision/worker_leases.h"
+
+/// From files to a job that the driver can run. Every refusal comes from here, before anything is started or written.
+namespace troupe::cli {
+
+struct PlannedRun {
+  JobSpec spec;
+  JobPlan plan;
+  driver::PlannedJob job;
+};
+
+/// Reads the model's shapes and plans `spec` on the manifest (null: this machine).
+Result<PlannedRun> plan_run(JobSpec spec, const Manifest* manifest);
+
+/// The workers that the driver waits for: the manifest's nodes, or this machine's one.
+std::vector<driver::ExpectedWorker> expected_workers(const Manifest* manifest);
+
+/// The name of this machine's node when there is no manifest.
+inline constexpr char kLocalNode[] = "local";
+
+/// Where a job's files go: what was asked for, else runs/NAME-ID; with --resume auto and no folder, runs/NAME. Absolute.
+Result<std::string> choose_run_folder(const std::string& name, const std::string& run_dir, const std::string& resume);
+
+/// troupe-actor beside this program, or what was asked for. Absolute.
+std::string actor_program(const std::string& asked);
+/// This program's own path.
+std::string own_program();
+
+}  // namespace troupe::cli

@@ -1,0 +1,50 @@
+#include "driver/journal/journal.h"
+
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <future>
+
+using namespace troupe;
+using namespace troupe::driver;
+
+TEST_CASE("Every opening begins a later term and finds what was journalled before") {
+  const std::string path = std::filesystem::temp_directory_path() / ("troupe_journal_" + std::to_string(::getpid()));
+  {
+    auto journal = Journal::open(path);
+    REQUIRE(journal.ok());
+    CHECK((*journal)->term() == Term(1));
+    (*journal)->record_job({"j1", "name'; DROP TABLE job; --", "/runs/a", "waiting", 1, 0}, nullptr);
+    (*journal)->record_grant("j1", Generation(2), 7, nullptr);
+    (*journal)->record_state("j1", "running", nullptr);
+  }
+  {
+    auto journal = Journal::open(path);
+    REQUIRE(journal.ok());
+    CHECK((*journal)->term() == Term(2));
+    const auto jobs = (*journal)->jobs();
+    REQUIRE(jobs.ok());
+    REQUIRE(jobs->size() == 1);
+    CHECK((*jobs)[0].name == "name'; DROP TABLE job; --");
+    CHECK((*jobs)[0].generation == 2);
+    CHECK((*jobs)[0].run_through == 7);
+    CHECK((*jobs)[0].state == "running");
+  }
+  for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path + suffix);
+}
+
+TEST_CASE("A write's completion comes after the write") {
+  auto journal = Journal::open(":memory:");
+  REQUIRE(journal.ok());
+  std::promise<bool> done;
+  (*journal)->record_job({"j", "n", "f", "s", 1, 3}, [&](Status status) { done.set_value(status.ok()); });
+  CHECK(done.get_future().get());
+  CHECK((*journal)->jobs()->size() == 1);
+}
+
+TEST_CASE("A journal that cannot be opened names its path") {
+  const auto journal = Journal::open("/nonexistent/folder/journal");
+  REQUIRE_FALSE(journal.ok());
+  CHECK(journal.error().message.find("/nonexistent/folder/journal") != std::string::npos);
+}

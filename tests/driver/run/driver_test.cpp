@@ -1,0 +1,204 @@
+#include "driver/run/driver.h"
+
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <condition_variable>
+#include <deque>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <mutex>
+
+using namespace troupe;
+using namespace troupe::driver;
+using std::chrono::milliseconds;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Collects what a peer is told and lets the test wait for it.
+template <typename T>
+class Mailbox {
+ public:
+  void put(T value) {
+    std::lock_guard lock(mutex_);
+    values_.push_back(std::move(value));
+    changed_.notify_all();
+  }
+  T take() {
+    std::unique_lock lock(mutex_);
+    REQUIRE(changed_.wait_for(lock, std::chrono::seconds(20), [this] { return !values_.empty(); }));
+    T value = std::move(values_.front());
+    values_.pop_front();
+    return value;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<T> values_;
+};
+
+struct FakeWorker final : WorkerPeer {
+  void spawn(const SpawnOrder& order) override { spawned.put(order); }
+  void terminate(const std::string& incarnation, milliseconds) override { terminated.put(incarnation); }
+  void leave() override {}
+  Mailbox<SpawnOrder> spawned;
+  Mailbox<std::string> terminated;
+};
+
+struct FakeHost final : HostPeer {
+  void assign(const AssignmentOrder& order) override { assigned.put(order.self); }
+  void grant(Generation, const GrantState& state) override { granted.put(state); }
+  void stop(const std::string&) override {}
+  void acknowledge(uint64_t) override {}
+  void refuse(const Error& error) override { refused.put(error.message); }
+  Mailbox<int> assigned;
+  Mailbox<GrantState> granted;
+  Mailbox<std::string> refused;
+};
+
+/// A driver with one node and a job of two hosts.
+struct Stage {
+  explicit Stage(milliseconds register_timeout = milliseconds(60000)) {
+    root = fs::temp_directory_path() / ("troupe_driver_test_" + std::to_string(::getpid()));
+    fs::create_directories(root);
+    DriverOptions options;
+    options.workers = {{"a", "10.0.0.1"}};
+    options.register_timeout = register_timeout;
+    driver = std::move(*Driver::create(std::move(options)));
+    PlannedJob job;
+    job.name = "job";
+    job.run_folder = root / "run";
+    job.slots = {{"a", 0, "cpu", 1, "127.0.0.1"}, {"a", 1, "cpu", 1, "127.0.0.1"}};
+    job.group_names = {"vision", "text"};
+    job.group_slots = {{0}, {1}};
+    id = *driver->submit(std::move(job));
+    REQUIRE(driver->watch(id, [this](const JobUpdate& update) {
+      if (update.kind == JobUpdate::Kind::kEnd) ended.set_value(update);
+    }).ok());
+  }
+  ~Stage() {
+    driver.reset();
+    fs::remove_all(root);
+  }
+  void register_worker() { REQUIRE(driver->worker_registered("a", "w1", 0, worker).ok()); }
+  void start_hosts() {
+    register_worker();
+    for (int slot : {0, 1}) {
+      const SpawnOrder order = worker->spawned.take();
+      CHECK(order.slot == slot);
+      incarnations[slot] = order.incarnation;
+      driver->process_spawned(order.incarnation, 100 + slot, std::nullopt);
+      driver->host_hello(id, slot, order.incarnation, hosts[slot]);
+      CHECK(hosts[slot]->assigned.take() == slot);
+    }
+  }
+  void report(JobEvent event) {
+    driver->host_report(id, [event](JobRunner& runner) { runner.handle(event); });
+  }
+  void exit(int slot, int code, int signal = 0) {
+    HostExit exit;
+    exit.exit_code = code;
+    exit.signal = signal;
+    driver->process_exited(incarnations[slot], exit, -1);
+  }
+  nlohmann::json result() { return nlohmann::json::parse(ended.get_future().get().result_json); }
+
+  fs::path root;
+  std::unique_ptr<Driver> driver;
+  std::shared_ptr<FakeWorker> worker = std::make_shared<FakeWorker>();
+  std::shared_ptr<FakeHost> hosts[2] = {std::make_shared<FakeHost>(), std::make_shared<FakeHost>()};
+  std::string id, incarnations[2];
+  std::promise<JobUpdate> ended;
+};
+
+}  // namespace
+
+TEST_CASE("A job runs on a worker that registers after it was submitted, and leaves its files") {
+  Stage stage;
+  stage.start_hosts();
+  for (int slot : {0, 1}) {
+    stage.report(job_event::HostPrepared{slot, 1});
+    stage.report(job_event::HostReady{slot});
+  }
+  for (int slot : {0, 1}) {
+    CHECK(stage.hosts[slot]->granted.take().run_through == 1);
+    stage.driver->host_report(stage.id, [slot](JobRunner& runner) {
+      runner.host_step(slot, 1, slot == 0 ? R"({"step": 1, "loss": 2.0})" : "", R"({"peak_memory_mib": 5})");
+      runner.host_finished(slot, slot == 0 ? R"({"a": 1})" : "");
+    });
+  }
+  for (int slot : {0, 1}) stage.exit(slot, 0);
+  const auto result = stage.result();
+  CHECK(result["outcome"] == "done");
+  CHECK(result["steps_done"] == 1);
+  CHECK(result["results"]["a"] == 1);
+  std::ifstream metrics(stage.root / "run/metrics.jsonl");
+  std::string line;
+  REQUIRE(std::getline(metrics, line));
+  CHECK(nlohmann::json::parse(line)["peak_memory_mib"] == nlohmann::json({{"a:0", 5}, {"a:1", 5}}));
+  CHECK(fs::exists(stage.root / "run/result.json"));
+}
+
+TEST_CASE("A host of another incarnation is refused and changes nothing") {
+  Stage stage;
+  stage.register_worker();
+  const SpawnOrder order = stage.worker->spawned.take();
+  auto stranger = std::make_shared<FakeHost>();
+  stage.driver->host_hello(stage.id, order.slot, "someone else", stranger);
+  CHECK(stranger->refused.take().find("another incarnation") != std::string::npos);
+  stage.driver->host_hello("no-such-job", 0, "x", stranger);
+  CHECK(stranger->refused.take().find("no-such-job") != std::string::npos);
+}
+
+TEST_CASE("A killed host ends the job, terminates the other and is named in result.json") {
+  Stage stage;
+  stage.start_hosts();
+  stage.exit(1, 0, SIGKILL);
+  // Which of the two comes first does not matter: the dead one's termination is a no-op for its worker.
+  stage.worker->terminated.take();
+  stage.worker->terminated.take();
+  stage.exit(0, 0, SIGTERM);
+  const auto result = stage.result();
+  CHECK(result["outcome"] == "failed");
+  CHECK(result["cause"]["kind"] == "host_killed");
+  CHECK(result["cause"]["node"] == "a");
+  CHECK(result["cause"]["slot"] == 1);
+  CHECK(result["cause"]["pid"] == 101);
+  CHECK(result["cause"]["actors"][0]["group"] == "text");
+}
+
+TEST_CASE("A worker that never registers refuses the job, names the node and its address, and leaves no folder") {
+  Stage stage(milliseconds(300));
+  const auto result = stage.result();
+  CHECK(result["exit_code"] == 2);
+  CHECK(result["cause"]["message"].get<std::string>().find("node a at 10.0.0.1") != std::string::npos);
+  CHECK_FALSE(fs::exists(stage.root / "run"));
+}
+
+TEST_CASE("A worker of an older driver's cluster, an unknown node and a second worker of a node are refused") {
+  Stage stage;
+  CHECK_FALSE(stage.driver->worker_registered("a", "w1", 99, stage.worker).ok());
+  CHECK_FALSE(stage.driver->worker_registered("b", "w1", 0, stage.worker).ok());
+  stage.register_worker();
+  CHECK_FALSE(stage.driver->worker_registered("a", "w2", 0, stage.worker).ok());
+}
+
+TEST_CASE("A rendezvous wait is cancelled when its job ends") {
+  Stage stage;
+  stage.start_hosts();
+  StoreCall get;
+  get.kind = StoreKind::kGet;
+  get.keys = {"k"};
+  get.timeout = milliseconds(60000);
+  std::promise<StoreAnswer> answer;
+  stage.driver->store_call(stage.id, get, [&](const StoreAnswer& a) { answer.set_value(a); });
+  CHECK(stage.driver->cancel(stage.id).ok());
+  CHECK(answer.get_future().get().error->code == ErrorCode::kCancelled);
+  for (int slot : {0, 1}) stage.exit(slot, 0, SIGTERM);
+  CHECK(stage.result()["exit_code"] == 130);
+  CHECK_FALSE(stage.driver->cancel(stage.id).ok());
+}

@@ -1,0 +1,91 @@
+#include "driver/supervision/grant_window.h"
+
+#include <catch2/catch.hpp>
+#include <algorithm>
+#include <random>
+
+using troupe::driver::GrantState;
+using troupe::driver::GrantWindow;
+
+TEST_CASE("Nothing is granted until every host has prepared the step") {
+  GrantWindow window(3, 4, 1);
+  CHECK_FALSE(window.prepared(0, 5));
+  CHECK_FALSE(window.prepared(1, 2));
+  const auto grant = window.prepared(2, 9);
+  REQUIRE(grant);
+  CHECK(grant->run_through == 2);
+}
+
+TEST_CASE("Grants run at most a window beyond the slowest host's last step") {
+  GrantWindow window(2, 4, 1);
+  window.prepared(0, 100);
+  const auto grant = window.prepared(1, 100);
+  REQUIRE(grant);
+  CHECK(grant->run_through == 4);
+  CHECK_FALSE(window.done(0, 3));
+  const auto next = window.done(1, 2);
+  REQUIRE(next);
+  CHECK(next->run_through == 6);
+}
+
+TEST_CASE("Reports that arrive late or twice change nothing") {
+  GrantWindow window(1, 4, 1);
+  window.prepared(0, 10);
+  window.done(0, 5);
+  CHECK(window.state().run_through == 9);
+  CHECK_FALSE(window.done(0, 2));
+  CHECK_FALSE(window.prepared(0, 1));
+  CHECK(window.state().run_through == 9);
+  CHECK(window.done_by_all() == 5);
+}
+
+TEST_CASE("A resumed job is granted from its first step on") {
+  GrantWindow window(1, 4, 11);
+  CHECK(window.state().run_through == 10);
+  const auto grant = window.prepared(0, 30);
+  REQUIRE(grant);
+  CHECK(grant->run_through == 14);
+}
+
+TEST_CASE("A stop is set at the first step that no grant covers") {
+  GrantWindow window(1, 4, 1);
+  window.prepared(0, 100);
+  const auto grant = window.stop(true);
+  REQUIRE(grant);
+  CHECK(grant->stop_after == 5);
+  CHECK(grant->save_at == 5);
+  CHECK(grant->run_through == 4);
+  window.done(0, 4);
+  CHECK(window.state().run_through == 5);
+  CHECK_FALSE(window.done(0, 5));
+  CHECK_FALSE(window.stop(false));
+  CHECK(window.state() == GrantState{5, 5, 5});
+}
+
+TEST_CASE("In any order of reports grants only grow and never pass what was prepared") {
+  std::mt19937 random(7);
+  for (int round = 0; round < 200; ++round) {
+    GrantWindow window(3, 2, 1);
+    int64_t prepared[3] = {}, done[3] = {}, before = 0, stop = -1;
+    for (int event = 0; event < 60; ++event) {
+      const int host = static_cast<int>(random() % 3);
+      if (random() % 30 == 0) {
+        window.stop(true);
+        if (stop < 0) stop = window.state().stop_after;
+      } else if (random() % 2 == 0) {
+        prepared[host] += random() % 3;
+        window.prepared(host, prepared[host]);
+      } else {
+        done[host] = std::min(done[host] + 1, window.state().run_through);
+        window.done(host, done[host]);
+      }
+      const GrantState& state = window.state();
+      REQUIRE(state.run_through >= before);
+      REQUIRE(state.run_through <= *std::min_element(prepared, prepared + 3));
+      REQUIRE(state.run_through <= *std::min_element(done, done + 3) + 2);
+      REQUIRE(state.stop_after == stop);
+      if (stop >= 0) REQUIRE(state.run_through <= stop);
+      before = state.run_through;
+    }
+  }
+}
