@@ -11,7 +11,7 @@ import numpy
 import torch
 from PIL import Image
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
-from transformers import AutoTokenizer, Qwen2_5_VLConfig, Qwen2_5_VLModel
+from transformers import PreTrainedTokenizerFast, Qwen2_5_VLConfig, Qwen2_5_VLModel
 
 HERE = pathlib.Path(__file__).resolve().parent / "fixture"
 PATTERN = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
@@ -71,6 +71,14 @@ def write_model_folder(folder):
     (folder / "preprocessor_config.json").write_text(json.dumps(
         {"min_pixels": 3136, "max_pixels": 200704, "patch_size": 14, "temporal_patch_size": 2, "merge_size": 2,
          "image_mean": [0.48145466, 0.4578275, 0.40821073], "image_std": [0.26862954, 0.26130258, 0.27577711], "image_processor_type": "Qwen2VLImageProcessor"}))
+    ids = {t: tokenizer.token_to_id(t) for t in SPECIAL}
+    (folder / "config.json").write_text(json.dumps(
+        {"architectures": ["Qwen2_5_VLForConditionalGeneration"], "model_type": "qwen2_5_vl", "vocab_size": 1000, "hidden_size": 64, "intermediate_size": 96,
+         "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1, "rms_norm_eps": 1e-6, "rope_theta": 1e6, "tie_word_embeddings": False,
+         "rope_scaling": {"type": "mrope", "mrope_section": [4, 6, 6]}, "image_token_id": ids["<|image_pad|>"], "video_token_id": ids["<|video_pad|>"],
+         "vision_start_token_id": ids["<|vision_start|>"], "vision_end_token_id": ids["<|vision_end|>"],
+         "vision_config": {"depth": 2, "hidden_size": 64, "intermediate_size": 96, "num_heads": 2, "in_chans": 3, "out_hidden_size": 64, "patch_size": 14,
+                           "spatial_patch_size": 14, "spatial_merge_size": 2, "temporal_patch_size": 2, "window_size": 112, "fullatt_block_indexes": [1], "tokens_per_second": 2}}))
     return tokenizer
 
 
@@ -80,7 +88,7 @@ def expected_texts(tokenizer):
 
 
 def expected_chats(folder, tokenizer):
-    hugging_face = AutoTokenizer.from_pretrained(folder)
+    hugging_face = PreTrainedTokenizerFast.from_pretrained(folder)
     grids = [(1, 8, 12), (1, 4, 4), (1, 6, 16)]
     token = {t: tokenizer.token_to_id(t) for t in SPECIAL}
     config = Qwen2_5_VLConfig(

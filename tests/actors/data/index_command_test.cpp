@@ -1,0 +1,154 @@
+#include "actors/data/index_command.h"
+
+#include <catch2/catch.hpp>
+#include <iostream>
+
+#include "base/config/job_spec_parser.h"
+#include "base/data/sample_index.h"
+#include "tests/actors/data/fixture.h"
+
+namespace troupe {
+namespace {
+
+/// Takes what is written to a stream while it lives.
+class Captured {
+ public:
+  explicit Captured(std::ostream& stream) : stream_(stream), before_(stream.rdbuf(text_.rdbuf())) {}
+  ~Captured() { stream_.rdbuf(before_); }
+  std::string text() const { return text_.str(); }
+
+ private:
+  std::ostream& stream_;
+  std::ostringstream text_;
+  std::streambuf* before_;
+};
+
+struct Run {
+  int code;
+  std::string out, err;
+  /// The last line of stdout.
+  nlohmann::json summary() const {
+    const std::string body = out.substr(0, out.size() - 1);
+    return nlohmann::json::parse(body.substr(body.rfind('\n') + 1));
+  }
+};
+
+Run run(std::vector<std::string> words) {
+  std::vector<char*> argv;
+  for (auto& word : words) argv.push_back(word.data());
+  const Captured out(std::cout), err(std::cerr);
+  const int code = index_command(static_cast<int>(argv.size()), argv.data());
+  return {code, out.text(), err.text()};
+}
+
+struct Job {
+  fixture::Scratch scratch;
+  JobSpec spec;
+  Job() {
+    spec.name = "test";
+    spec.model.path = fixture::path("model");
+    for (const char* component : {"vision", "merger", "text"}) spec.components[component] = {};
+    GroupSpec vision, text;
+    vision.name = "vision";
+    vision.components = {"vision", "merger"};
+    text.name = "text";
+    text.components = {"text"};
+    spec.groups = {vision, text};
+    spec.training.steps = 1;
+    spec.training.global_batch = 2;
+    spec.data.sources = {records(8, "records.jsonl")};
+  }
+  DataSource records(int count, const std::string& name, int bad = 0) {
+    std::string text;
+    for (int i = 0; i < count; ++i)
+      text += R"({"id": "r)" + std::to_string(i) + R"(", "image": ")" + (i < bad ? "gone.png" : "rgb.png") +
+              R"(", "conversations": [{"from": "human", "value": "<image>"}, {"from": "gpt", "value": "Yes."}]})" "\n";
+    return {scratch.write(name, text), fixture::path("pictures"), 1, -1};
+  }
+  Run index(std::vector<std::string> more = {}) {
+    std::vector<std::string> words{"troupe-actor", "index", "--job", scratch.write("job.yaml", job_spec_to_yaml(spec)), "--out", scratch.path("index")};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words);
+  }
+};
+
+TEST_CASE("The command writes the index, shows progress and ends with a summary that agrees with it") {
+  Job job;
+  const auto ran = job.index();
+  INFO(ran.err);
+  REQUIRE(ran.code == 0);
+  CHECK(ran.out.find("progress 8 8\n") != std::string::npos);
+  const auto index = SampleIndex::read(job.scratch.path("index"));
+  REQUIRE(index.ok());
+  const auto summary = ran.summary();
+  CHECK(summary.at("samples") == 8);
+  CHECK(summary.at("records") == 8);
+  CHECK(summary.at("images") == 8);
+  CHECK(summary.at("tokens") == 8 * index->samples[0].tokens);
+  CHECK(summary.at("supervised") == 8 * index->samples[0].supervised);
+  CHECK(summary.at("digest") == index->digest);
+}
+
+TEST_CASE("Bad records end in one report with code 2 and no index, of which the first twenty are spelt out") {
+  Job job;
+  job.spec.data.sources = {job.records(40, "records.jsonl", 23)};
+  const auto ran = job.index();
+  CHECK(ran.code == 2);
+  CHECK(ran.err.find("records.jsonl:1: record 'r0'") != std::string::npos);
+  CHECK(ran.err.find("gone.png") != std::string::npos);
+  CHECK(ran.err.find("'r19'") != std::string::npos);
+  CHECK(ran.err.find("'r20'") == std::string::npos);
+  CHECK(ran.err.find("and 3 more") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(job.scratch.path("index")));
+}
+
+TEST_CASE("With on_bad_record: skip the bad records are reported and the others indexed") {
+  Job job;
+  job.spec.data.sources = {job.records(40, "records.jsonl", 3)};
+  job.spec.data.on_bad_record = OnBadRecord::kSkip;
+  const auto ran = job.index();
+  REQUIRE(ran.code == 0);
+  CHECK(ran.err.find("'r2'") != std::string::npos);
+  CHECK(ran.summary().at("samples") == 37);
+  CHECK(ran.summary().at("bad") == 3);
+}
+
+TEST_CASE("C11: fewer samples than a global batch are refused with both numbers") {
+  Job job;
+  job.spec.training.global_batch = 9;
+  const auto ran = job.index();
+  CHECK(ran.code == 2);
+  CHECK(ran.err.find("8 samples") != std::string::npos);
+  CHECK(ran.err.find("global_batch 9") != std::string::npos);
+}
+
+TEST_CASE("Evaluation sources get an index of their own") {
+  Job job;
+  job.spec.eval.sources = {job.records(5, "eval.jsonl")};
+  const auto ran = job.index({"--eval-out", job.scratch.path("eval-index")});
+  INFO(ran.err);
+  REQUIRE(ran.code == 0);
+  CHECK(SampleIndex::read(job.scratch.path("eval-index"))->samples.size() == 5);
+  CHECK(ran.summary().at("eval_samples") == 5);
+}
+
+TEST_CASE("Synthetic data have an index too") {
+  Job job;
+  job.spec.data.sources.clear();
+  job.spec.data.synthetic = SyntheticData{1, 56, 56, 10, 12};
+  const auto ran = job.index();
+  INFO(ran.err);
+  REQUIRE(ran.code == 0);
+  CHECK(ran.summary().at("samples") == 12);
+}
+
+TEST_CASE("Missing and unknown options are refused with code 2 and their names") {
+  CHECK(run({"index"}).code == 2);
+  CHECK(run({"index", "--job", "x"}).err.find("--out") != std::string::npos);
+  CHECK(run({"index", "--speed", "9"}).err.find("'--speed'") != std::string::npos);
+  CHECK(run({"index", "--job"}).err.find("needs a path") != std::string::npos);
+  CHECK(run({"index", "--job", "/nowhere/job.yaml", "--out", "x"}).err.find("/nowhere/job.yaml") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace troupe
