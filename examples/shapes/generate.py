@@ -193,18 +193,18 @@ def shuffled(records):
 def main():
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
     train = Split(folder, "train", 1)
-    train.singles(240, pairs=320)
+    train.singles(240, pairs=120)
     train.shapes(200, both=60)
     train.counts(160)
-    train.digits(200)
-    train.texts(60)
+    train.digits(240)
+    train.texts(40)
     train.finish()
     held_out = Split(folder, "eval", 2)
-    held_out.singles(64, pairs=32)
+    held_out.singles(64, pairs=16)
     held_out.shapes(24, both=0)
     held_out.counts(24)
     held_out.digits(40)
-    held_out.texts(6)
+    held_out.texts(4)
     held_out.finish()
     held_out.write("eval-shuffled.jsonl", shuffled(held_out.records))
 

@@ -1,6 +1,6 @@
 """Trains the shapes example with transformers: what `quickstart.yaml` asks of Troupe, done by the library it is compared with.
 
-Usage: python3 reference.py [--steps 500 ...]     needs torch, transformers, pillow
+Usage: python3 reference.py [--steps 600 ...]     needs torch, transformers, pillow
 Prints the loss, then exact answers to held-out questions with their own pictures and with the pictures shuffled.
 """
 
@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 def options():
     p = argparse.ArgumentParser()
     p.add_argument("--model", default=str(HERE / "model"))
-    p.add_argument("--steps", type=int, default=500)
+    p.add_argument("--steps", type=int, default=600)
     p.add_argument("--batch", type=int, default=16)
     p.add_argument("--lr", type=float, default=3e-3)
     p.add_argument("--vision-lr", type=float)
