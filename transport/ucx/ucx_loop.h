@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "transport/channel/inbox.h"
-#include "transport/ucx/slab_pool.h"
-#include "transport/ucx/wire_header.h"
+#include "transport/channel/slab_pool.h"
+#include "transport/channel/wire_header.h"
 
 namespace troupe {
 

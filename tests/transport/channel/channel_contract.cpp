@@ -191,7 +191,7 @@ MessageHeader header_of(size_t bytes) { return {1, static_cast<int64_t>(bytes), 
 void run_channel_contract(const ChannelFactory& make) {
   ChannelPair pair = make();
   if (pair.a == nullptr) {
-    WARN("skipped: this channel has no device to work with here");
+    WARN("skipped: this channel has no devices to work with here");
     return;
   }
   SECTION("messages of every size arrive as they were sent") { sizes_arrive(pair, false); }

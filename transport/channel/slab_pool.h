@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -17,21 +18,28 @@ class SlabPool : public std::enable_shared_from_this<SlabPool> {
     size_t bytes = 0;  // at least what was asked for
     std::shared_ptr<const void> owner;
   };
-  /// Free slabs above `retained_bytes` in all are given back to the system.
+  /// Where slabs come from; `allocate` throws when there is nothing left.
+  struct Source {
+    std::function<std::byte*(size_t)> allocate;
+    std::function<void(std::byte*)> release;
+  };
+  /// Free slabs above `retained_bytes` in all are given back to the source; without one they are memory of the process.
   static std::shared_ptr<SlabPool> create(size_t retained_bytes);
+  static std::shared_ptr<SlabPool> create(size_t retained_bytes, Source source);
   ~SlabPool();
   SlabPool(const SlabPool&) = delete;
   SlabPool& operator=(const SlabPool&) = delete;
 
-  /// A slab of at least `bytes`; data is aligned to 64 bytes and not null, for zero bytes too.
+  /// A slab of at least `bytes`; data is aligned to 64 bytes at least and not null, for zero bytes too.
   Slab take(size_t bytes);
-  /// Slabs that the system was asked for so far: stands still in a steady state.
+  /// Slabs that the source was asked for so far: stands still in a steady state.
   size_t allocations() const;
 
  private:
-  explicit SlabPool(size_t retained_bytes) : retained_limit_(retained_bytes) {}
+  SlabPool(size_t retained_bytes, Source source) : source_(std::move(source)), retained_limit_(retained_bytes) {}
   void give_back(std::byte* data, size_t bytes);
 
+  const Source source_;
   mutable std::mutex mutex_;
   std::map<size_t, std::vector<std::byte*>> free_;
   const size_t retained_limit_;

@@ -1,4 +1,4 @@
-#include "transport/ucx/slab_pool.h"
+#include "transport/channel/slab_pool.h"
 
 #include <algorithm>
 #include <bit>
@@ -19,11 +19,18 @@ size_t size_class(size_t bytes) {
 
 }  // namespace
 
-std::shared_ptr<SlabPool> SlabPool::create(size_t retained_bytes) { return std::shared_ptr<SlabPool>(new SlabPool(retained_bytes)); }
+std::shared_ptr<SlabPool> SlabPool::create(size_t retained_bytes) {
+  return create(retained_bytes, {[](size_t bytes) { return static_cast<std::byte*>(::operator new(bytes, kAlignment)); },
+                                 [](std::byte* data) { ::operator delete(data, kAlignment); }});
+}
+
+std::shared_ptr<SlabPool> SlabPool::create(size_t retained_bytes, Source source) {
+  return std::shared_ptr<SlabPool>(new SlabPool(retained_bytes, std::move(source)));
+}
 
 SlabPool::~SlabPool() {
   for (auto& [bytes, slabs] : free_) {
-    for (std::byte* slab : slabs) ::operator delete(slab, kAlignment);
+    for (std::byte* slab : slabs) source_.release(slab);
   }
 }
 
@@ -41,7 +48,7 @@ SlabPool::Slab SlabPool::take(size_t bytes) {
       ++allocations_;
     }
   }
-  if (data == nullptr) data = static_cast<std::byte*>(::operator new(size, kAlignment));
+  if (data == nullptr) data = source_.allocate(size);
   // The deleter keeps the pool alive: payloads may outlive their channel.
   auto owner = std::shared_ptr<const void>(data, [pool = shared_from_this(), data, size](const void*) { pool->give_back(data, size); });
   return {data, size, std::move(owner)};
@@ -56,7 +63,7 @@ void SlabPool::give_back(std::byte* data, size_t bytes) {
       return;
     }
   }
-  ::operator delete(data, kAlignment);
+  source_.release(data);
 }
 
 size_t SlabPool::allocations() const {

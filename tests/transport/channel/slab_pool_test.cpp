@@ -1,4 +1,4 @@
-#include "transport/ucx/slab_pool.h"
+#include "transport/channel/slab_pool.h"
 
 #include <catch2/catch.hpp>
 #include <cstdint>
