@@ -33,6 +33,7 @@ struct Boundary::UnitPair {
   std::vector<uint64_t> piece_digests;     // of the samples and rows of each piece
 };
 
+Boundary::Boundary(const JobContext& job) : job_(job) {}
 Boundary::~Boundary() = default;
 
 Result<std::unique_ptr<Boundary>> Boundary::create(const JobContext& job) {

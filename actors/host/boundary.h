@@ -51,7 +51,7 @@ class Boundary {
 
  private:
   struct UnitPair;
-  explicit Boundary(const JobContext& job) : job_(job) {}
+  explicit Boundary(const JobContext& job);
   Result<const UnitPair*> pair(int u, int m);
   Channel& channel_to(SlotId slot) { return slot == job_.assignment.self ? *local_ : *remote_; }
   MessageTag tag(int u, int m, int from, int to, bool backward) const;

@@ -1,4 +1,4 @@
-#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include "actors/host/actor.h"
 
