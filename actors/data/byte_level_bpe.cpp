@@ -27,15 +27,19 @@ std::string utf8_of(uint16_t letter) {  // below U+0800
   return {static_cast<char>(0xC0 | letter >> 6), static_cast<char>(0x80 | (letter & 0x3F))};
 }
 
-/// The raw bytes that a token's spelling stands for; nothing when a character is not of the alphabet.
-std::optional<std::string> raw_bytes(const std::string& spelling, const std::unordered_map<std::string, char>& alphabet) {
+/// The raw bytes that a token's spelling stands for; nothing when a character is not of the alphabet. `bytes_of`: by letter, -1 for none.
+std::optional<std::string> raw_bytes(const std::string& spelling, const std::vector<int16_t>& bytes_of) {
   std::string raw;
-  for (size_t i = 0; i < spelling.size();) {
-    const size_t n = (static_cast<unsigned char>(spelling[i]) & 0x80u) ? 2 : 1;
-    const auto letter = alphabet.find(spelling.substr(i, n));
-    if (letter == alphabet.end()) return std::nullopt;
-    raw += letter->second;
-    i += n;
+  raw.reserve(spelling.size());
+  for (size_t i = 0; i < spelling.size(); ++i) {
+    const auto letter = static_cast<unsigned char>(spelling[i]);
+    size_t code = letter;
+    if (letter >= 0x80) {
+      if (letter < 0xC2 || letter > 0xDF || i + 1 == spelling.size()) return std::nullopt;
+      code = static_cast<size_t>(letter & 0x1F) << 6 | (static_cast<unsigned char>(spelling[++i]) & 0x3Fu);
+    }
+    if (code >= bytes_of.size() || bytes_of[code] < 0) return std::nullopt;
+    raw += static_cast<char>(bytes_of[code]);
   }
   return raw;
 }
@@ -44,16 +48,16 @@ std::optional<std::string> raw_bytes(const std::string& spelling, const std::uno
 
 Result<std::unique_ptr<ByteLevelBpe>> ByteLevelBpe::create(const std::unordered_map<std::string, int64_t>& vocabulary, const std::vector<Merge>& merges) {
   std::unique_ptr<ByteLevelBpe> bpe(new ByteLevelBpe());
-  std::unordered_map<std::string, char> alphabet;
+  std::vector<int16_t> bytes_of(512, -1);
   const auto letters = byte_alphabet();
   for (size_t b = 0; b < 256; ++b) {
-    const std::string letter = utf8_of(letters[b]);
-    alphabet[letter] = static_cast<char>(b);
-    const auto id = vocabulary.find(letter);
+    bytes_of[letters[b]] = static_cast<int16_t>(b);
+    const auto id = vocabulary.find(utf8_of(letters[b]));
     bpe->byte_ids_[b] = id == vocabulary.end() ? -1 : static_cast<int32_t>(id->second);
   }
+  bpe->token_bytes_.reserve(vocabulary.size());
   for (const auto& [spelling, id] : vocabulary)
-    if (auto raw = raw_bytes(spelling, alphabet)) bpe->token_bytes_[id] = std::move(*raw);
+    if (auto raw = raw_bytes(spelling, bytes_of)) bpe->token_bytes_[id] = std::move(*raw);
   bpe->merges_.reserve(merges.size() * 2);
   for (size_t rank = 0; rank < merges.size(); ++rank) {
     const auto& [left, right] = merges[rank];
