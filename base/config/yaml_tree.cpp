@@ -257,8 +257,10 @@ YamlNode parse_yaml(const std::string& text, const std::string& origin, Diagnost
 }
 
 void expand_variables(YamlNode& node, const Environment& environment, Diagnostics& diagnostics) {
-  if (node.kind == YamlKind::kScalar && node.text.find("${") != std::string::npos)
+  if (node.kind == YamlKind::kScalar && node.text.find("${") != std::string::npos) {
+    if (node.text.compare(0, 2, "${") == 0 && node.text.find('}') == node.text.size() - 1) node.quoted = false;
     node.text = expand_text(node.text, environment, node.place, diagnostics);
+  }
   for (YamlEntry& e : node.entries) expand_variables(e.value, environment, diagnostics);
   for (YamlNode& i : node.items) expand_variables(i, environment, diagnostics);
 }

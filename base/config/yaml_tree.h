@@ -44,7 +44,8 @@ struct YamlEntry {
 /// An empty text is an empty map. Aliases are copied; a document whose copies exceed a million nodes is refused.
 YamlNode parse_yaml(const std::string& text, const std::string& origin, Diagnostics& diagnostics);
 
-/// Replaces `${VAR}` in all scalars ("$${" stands for "${"). An undefined variable goes to `diagnostics`.
+/// Replaces `${VAR}` in all scalars ("$${" stands for "${"). A quoted scalar that is one variable
+/// and nothing else counts as unquoted: flow mappings cannot hold the braces otherwise. An undefined variable goes to `diagnostics`.
 void expand_variables(YamlNode& node, const Environment& environment, Diagnostics& diagnostics);
 
 /// Applies "a.b=value" (the text behind --set) to the tree: maps are made on the way, list items are named by their position, the

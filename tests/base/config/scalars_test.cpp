@@ -37,3 +37,12 @@ TEST_CASE("the written form of a number reads back as the same value") {
     CHECK(*back == v);
   }
 }
+
+TEST_CASE("durations have units or are seconds") {
+  CHECK(parse_duration("500ms") == std::chrono::milliseconds(500));
+  CHECK(parse_duration("1.5s") == std::chrono::milliseconds(1500));
+  CHECK(parse_duration("2m") == std::chrono::minutes(2));
+  CHECK(parse_duration("1h") == std::chrono::hours(1));
+  CHECK(parse_duration("3") == std::chrono::seconds(3));
+  for (const char* bad : {"", "s", "-1s", "1 day", "1e30h", "ms"}) CHECK_FALSE(parse_duration(bad).has_value());
+}
