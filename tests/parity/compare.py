@@ -83,6 +83,13 @@ def compare_rows(verdict, got, reference):
     compare_tensors(verdict, "rows", got, {name: rows for name, rows in reference.rows.items() if rows.numel()}, ROWS)
 
 
+def compare_samples(verdict, listed, reference):
+    """Sums of token losses by record, in the order of the batch; a record without supervised tokens has loss zero."""
+    verdict.require([x["id"] for x in listed] == [id for id, _ in reference.sample_losses], f"samples: ids {[x.get('id') for x in listed]}")
+    for entry, (name, loss) in zip(listed, reference.sample_losses):
+        verdict.note("loss", relative(entry["loss"], loss), LOSS, f"{name} ({entry['loss']:.8f}, wanted {loss:.8f})")
+
+
 def training_lines(run):
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     return [line for line in lines if "loss" in line]
@@ -100,6 +107,7 @@ def judge_run(run, reference, training):
     compare_curves(verdict, training_lines(run), reference)
     compare_tensors(verdict, "gradient", load_file(run / "debug" / "step-1.gradients.safetensors"), reference.gradients, GRADIENT)
     compare_rows(verdict, load_file(run / "debug" / "step-1.vision_rows.safetensors"), reference)
+    compare_samples(verdict, json.loads((run / "debug" / "step-1.samples.json").read_text()), reference)
     compare_changes(verdict, load_weights(run / "export"), reference, training)
     return verdict
 
