@@ -40,10 +40,21 @@ NormPart norm_on_cpu(const std::vector<ElementRange>& ranges, const Load& load) 
   at::parallel_for(0, static_cast<int64_t>(ranges.size()), 1, [&](int64_t first, int64_t last) {
     for (int64_t t = first; t < last; ++t) {
       const ElementRange range = ranges[static_cast<size_t>(t)];
-      double squared[4] = {0, 0, 0, 0};  // four chains: the additions do not wait for each other
-      for (int64_t i = range.begin; i < range.end; ++i) squared[i & 3] += static_cast<double>(load(i)) * static_cast<double>(load(i));
+      double a = 0, b = 0, c = 0, d = 0;  // four chains: the additions do not wait for each other
+      const auto square = [&load](int64_t i) {
+        const auto x = static_cast<double>(load(i));
+        return x * x;
+      };
+      int64_t at = range.begin;
+      for (; at + 4 <= range.end; at += 4) {
+        a += square(at);
+        b += square(at + 1);
+        c += square(at + 2);
+        d += square(at + 3);
+      }
+      for (; at < range.end; ++at) a += square(at);
       NormPart& part = partial[static_cast<size_t>(t)];
-      part.squared = (squared[0] + squared[1]) + (squared[2] + squared[3]);
+      part.squared = (a + b) + (c + d);
       if (std::isfinite(part.squared)) continue;
       for (int64_t i = range.begin; i < range.end; ++i) part.non_finite += std::isfinite(static_cast<double>(load(i))) ? 0 : 1;
     }

@@ -123,9 +123,14 @@ TEST_CASE("a model begun at random is written in classic names in its compute dt
 TEST_CASE("an export with a part missing, or parts of two layouts, is refused and leaves the parts") {
   const TinyFolder folder;
   const std::string target = folder.other("export");
-  write_all_parts(folder, target, 2, at::kFloat);
-  SECTION("missing") { fs::remove(target + "/.parts/text-1.safetensors"); }
-  SECTION("two layouts") { write_all_parts(folder, target, 3, at::kFloat); }
+  SECTION("missing") {
+    write_all_parts(folder, target, 2, at::kFloat);
+    fs::remove(target + "/.parts/text-1.safetensors");
+  }
+  SECTION("two layouts") {
+    write_all_parts(folder, target, 3, at::kFloat);  // leaves a third text part behind
+    write_all_parts(folder, target, 2, at::kFloat);
+  }
   const Status refused = assemble_export(options_of(folder, target));
   REQUIRE_FALSE(refused.ok());
   INFO(refused.error().to_string());

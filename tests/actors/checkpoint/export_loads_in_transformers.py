@@ -52,7 +52,7 @@ def check_round_trips(program, work, tied, dtype):
         source = work / f"source-{tied}-{dtype}-{shards}"
         shutil.rmtree(source, ignore_errors=True)
         model.save_pretrained(source, max_shard_size="100GB" if shards == 1 else "200KB")
-        for tp in (1, 2, 3):
+        for tp in (1, 3):
             target = work / "export"
             export(program, source, target, tp, "pretrained", dtype)
             check_equal(load(target), model, f"{source.name}, tp {tp}")
@@ -82,10 +82,9 @@ def check_random(program, work, tied, dtype):
 def main():
     program, work = sys.argv[1], Path(sys.argv[2])
     work.mkdir(parents=True, exist_ok=True)
-    for tied in (False, True):
-        for dtype in ("fp32", "bf16"):
-            check_round_trips(program, work, tied, dtype)
-            check_random(program, work, tied, dtype)
+    for tied, dtype in ((False, "fp32"), (True, "bf16")):
+        check_round_trips(program, work, tied, dtype)
+        check_random(program, work, tied, dtype)
     print("all exported folders load with equal tensors")
 
 

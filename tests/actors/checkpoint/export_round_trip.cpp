@@ -4,23 +4,11 @@
 #include <cstdlib>
 
 #include "actors/checkpoint/model_io.h"
+#include "tests/actors/checkpoint/lone_world.h"
 
 using namespace troupe;
 
 namespace {
-
-class LoneWorld final : public World {
- public:
-  LoneWorld(const Mesh& mesh, int rank) : mesh_(mesh), rank_(rank) {}
-  const Mesh& mesh() const override { return mesh_; }
-  int rank() const override { return rank_; }
-  Communicator& over(AxisSet axes) override { throw ErrorException(internal_error("no communicator over " + axes.to_string())); }
-  void abort() override {}
-
- private:
-  Mesh mesh_;
-  int rank_;
-};
 
 Status write_group(const ModelConfig& config, const ExportOptions& options, const std::vector<std::string>& components, int tp, at::ScalarType dtype) {
   for (int rank = 0; rank < tp; ++rank) {
@@ -34,7 +22,7 @@ Status write_group(const ModelConfig& config, const ExportOptions& options, cons
       initialise_random(store, 1);
     else
       TROUPE_RETURN_IF_ERROR(load_pretrained(store, options.source_folder));
-    LoneWorld world(Mesh().set(Axis::kTp, tp), rank);
+    testing::LoneWorld world(Mesh().set(Axis::kTp, tp), rank);
     TROUPE_RETURN_IF_ERROR(write_export_parts(store, world, options.target_folder));
   }
   return {};

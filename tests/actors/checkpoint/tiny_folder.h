@@ -6,7 +6,7 @@
 
 #include "actors/nn/parameter_store.h"
 #include "base/safetensors/safetensors_file.h"
-#include "transport/world/world.h"
+#include "tests/actors/checkpoint/lone_world.h"
 
 /// A Hugging Face folder of a few thousand elements, made for a test and removed with it.
 namespace troupe::testing {
@@ -39,20 +39,6 @@ class TinyFolder {
 
 ModelConfig config_of(const TinyFolder& folder);
 ParameterStoreOptions store_options(const std::vector<std::string>& components, int tp, int tp_rank, at::ScalarType dtype = at::kFloat);
-
-/// A rank's position without connections: for calls that only ask who they are.
-class LoneWorld final : public World {
- public:
-  LoneWorld(const Mesh& mesh, int rank) : mesh_(mesh), rank_(rank) {}
-  const Mesh& mesh() const override { return mesh_; }
-  int rank() const override { return rank_; }
-  Communicator& over(AxisSet axes) override { throw ErrorException(internal_error("no communicator over " + axes.to_string())); }
-  void abort() override {}
-
- private:
-  Mesh mesh_;
-  int rank_;
-};
 
 /// Loads (and changes) every rank of a vision group of one rank and a text group of `tp`, and lets them write their parts for `target`.
 void write_all_parts(const TinyFolder& folder, const std::string& target, int tp, at::ScalarType dtype,

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "transport/world/world.h"
+
+namespace troupe::testing {
+
+/// A rank's position without connections: for calls that only ask who they are.
+class LoneWorld final : public World {
+ public:
+  LoneWorld(const Mesh& mesh, int rank) : mesh_(mesh), rank_(rank) {}
+  const Mesh& mesh() const override { return mesh_; }
+  int rank() const override { return rank_; }
+  Communicator& over(AxisSet axes) override { throw ErrorException(internal_error("no communicator over " + axes.to_string())); }
+  void abort() override {}
+
+ private:
+  Mesh mesh_;
+  int rank_;
+};
+
+}  // namespace troupe::testing
