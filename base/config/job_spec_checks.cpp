@@ -181,6 +181,14 @@ void check_text_files(JobSpec& spec, const Section& model) {
     spec.warnings.push_back(path + ": has no chat template file; the export will have none either");
 }
 
+/// Reads headers only, so that a truncated or foreign file is refused in no time.
+void check_weights(const std::string& path, const ModelConfig& config, const Section& model) {
+  if (!ModelFolder::has_weights(path)) return model.fail("path", "value '" + path + "' has no *.safetensors weights; valid: a folder with weights, or init: random");
+  const Result<ModelFolder> folder = ModelFolder::open(path);
+  if (!folder.ok()) return model.fail("path", folder.error().message);
+  if (const Status s = folder->check(config); !s.ok()) model.fail("path", s.error().message);
+}
+
 void check_model_files(JobSpec& spec, const Section& root) {
   const Section model = root.section("model");
   const std::string& path = spec.model.path;
@@ -196,11 +204,10 @@ void check_model_files(JobSpec& spec, const Section& root) {
     model.fail("path", message);
     return;
   }
-  if (spec.model.init == ModelInit::kPretrained && !ModelFolder::has_weights(path))
-    model.fail("path", "value '" + path + "' has no *.safetensors weights; valid: a folder with weights, or init: random");
   if (!spec.data.sources.empty()) check_text_files(spec, model);
   const Result<ModelConfig> config = read_model_config(path);
   if (!config.ok()) return model.fail("path", config.error().message);
+  if (spec.model.init == ModelInit::kPretrained) check_weights(path, *config, model);
   for (const HeadProblem& p : head_problems(spec, *config)) root.section("groups").section(p.group).section("mesh").fail(p.axis, p.message);
 }
 

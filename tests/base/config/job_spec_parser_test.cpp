@@ -384,6 +384,19 @@ TEST_CASE("missing and unreadable paths are named with their lines") {
   CHECK(missing.error().code == ErrorCode::kNotFound);
 }
 
+TEST_CASE("truncated weights and weights of another shape are refused while the spec is read") {
+  Folder folder;
+  fs::copy(kShape, folder / "m");
+  const std::string file = folder.write("a.yaml", "model: {path: m}\ndata: {synthetic: {images: 1}}\ntraining: {steps: 3}\n");
+  const std::string weights = folder.write("m/model.safetensors", "abc");
+  CHECK(load_job_spec(file, {}, {}).error().message ==
+        file + ":1: key 'model.path': " + weights + ": truncated: a safetensors file has at least 8 bytes, this one has 3");
+  folder.write("m/model.safetensors", std::string("\x02\0\0\0\0\0\0\0{}", 10));
+  const std::string message = load_job_spec(file, {}, {}).error().message;
+  CHECK(message.find(file + ":1: key 'model.path': " + folder.path() + "/m: the weights do not match config.json: tensor 'visual.patch_embed.proj.weight' is missing") == 0);
+  CHECK(message.find("and 719 more") != std::string::npos);
+}
+
 TEST_CASE("optional files of a model folder only warn") {
   Folder folder;
   fs::copy(kShape, folder / "m");
