@@ -1,7 +1,9 @@
 #include <ATen/TensorOperators.h>
+#include <sys/resource.h>
 
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <fstream>
 
 #include "actors/checkpoint/model_io.h"
 #include "actors/checkpoint/weight_slices.h"
@@ -23,6 +25,15 @@ void check_refused(const TinyFolder& folder, const std::string& name) {
   REQUIRE_FALSE(refused.ok());
   INFO(refused.error().to_string());
   CHECK(refused.error().message.find(name) != std::string::npos);
+}
+
+/// Private memory that this process has mapped, in bytes.
+uint64_t private_bytes() {
+  std::ifstream in("/proc/self/status");
+  std::string word;
+  while (in >> word)
+    if (word == "VmData:") return in >> word ? std::stoull(word) * 1024 : 0;
+  return 0;
 }
 
 }  // namespace
@@ -108,5 +119,26 @@ TEST_CASE("a truncated file and a folder without weights are refused by path") {
   SECTION("none") {
     std::filesystem::remove(file);
     check_refused(folder, folder.path());
+  }
+}
+
+TEST_CASE("a load needs less than a fifth of its share in memory beside the weights") {
+  TinyFolderOptions options;
+  options.vocabulary = 200'000;
+  const TinyFolder folder(options);
+  const TinyFolder warm_up;  // threads and pools exist before anything is measured
+  REQUIRE(load_text(warm_up).ok());
+  for (const int tp : {1, 2}) {
+    ParameterStore store(config_of(folder), store_options({"text"}, tp, 0, at::kBFloat16));
+    const uint64_t share = store.buckets()[0].weights.nbytes();
+    rlimit before{};
+    REQUIRE(getrlimit(RLIMIT_DATA, &before) == 0);
+    rlimit tight = before;
+    tight.rlim_cur = private_bytes() + share / 5;
+    REQUIRE(setrlimit(RLIMIT_DATA, &tight) == 0);
+    const Status loaded = load_pretrained(store, folder.path());
+    REQUIRE(setrlimit(RLIMIT_DATA, &before) == 0);
+    INFO("share of " << share << " bytes" << (loaded.ok() ? "" : ": " + loaded.error().to_string()));
+    CHECK(loaded.ok());
   }
 }

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kConfig = R"({"model_type": "qwen2_5_vl", "torch_dtype": "bfloat16", "hidden_size": 24, "num_hidden_layers": 2,
- "intermediate_size": 31, "num_attention_heads": 6, "num_key_value_heads": 3, "vocab_size": 41, "rms_norm_eps": 1e-6, "hidden_act": "silu",
+ "intermediate_size": 31, "num_attention_heads": 6, "num_key_value_heads": 3, "vocab_size": VOCABULARY, "rms_norm_eps": 1e-6, "hidden_act": "silu",
  "rope_scaling": {"type": "mrope", "mrope_section": [1, 1, 0]}, "tie_word_embeddings": TIED,
  "vision_config": {"depth": 2, "hidden_size": 16, "intermediate_size": 10, "num_heads": 2, "patch_size": 2, "window_size": 8,
   "out_hidden_size": 24, "fullatt_block_indexes": [1]}})";
@@ -39,6 +39,7 @@ TinyFolder::TinyFolder(const TinyFolderOptions& options) {
   fs::create_directories(path());
   std::string config = kConfig;
   config.replace(config.find("TIED"), 4, options.tied ? "true" : "false");
+  config.replace(config.find("VOCABULARY"), 10, std::to_string(options.vocabulary));
   write_text(path() + "/config.json", config);
   write_text(path() + "/tokenizer.json", "{\"version\": \"1.0\"}");
   write_text(path() + "/preprocessor_config.json", R"({"min_pixels": 3136, "max_pixels": 12845056, "patch_size": 14})");

@@ -13,6 +13,7 @@ namespace troupe::testing {
 
 struct TinyFolderOptions {
   bool tied = false;
+  int64_t vocabulary = 41;
   FileDType dtype = FileDType::kF32;
   int files = 1;                            // more: shards with an index
   bool with_tied_head = false;              // lm_head.weight written although tied
