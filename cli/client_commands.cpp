@@ -1,3 +1,8 @@
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -13,6 +18,7 @@
 #include "cli/planning.h"
 #include "cli/rpc/driver_client.h"
 #include "cli/signals.h"
+#include "driver/run/log_filter.h"
 
 namespace troupe::cli {
 namespace fs = std::filesystem;
@@ -103,6 +109,15 @@ int print_status(const std::string& text, bool as_json) {
   return kExitDone;
 }
 
+/// A live run holds its folder's lock.
+bool is_locked(const std::string& folder) {
+  const int fd = ::open((folder + "/.lock").c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool locked = ::flock(fd, LOCK_SH | LOCK_NB) != 0;
+  ::close(fd);
+  return locked;
+}
+
 /// What a run folder says by itself.
 int folder_status(const std::string& folder, bool as_json) {
   std::error_code error;
@@ -123,7 +138,7 @@ int folder_status(const std::string& folder, bool as_json) {
     status["result"] = result;
     status["step"] = result.value("steps_done", int64_t{0});
     status["name"] = result.value("name", "");
-  } else {
+  } else if (!is_locked(folder)) {
     status["phase"] = "lost";  // no driver and no result: it was killed
   }
   return print_status(status.dump(), as_json);
@@ -145,7 +160,10 @@ int print_logs(const std::string& folder, const std::string& group, int rank) {
     if (std::find(files.begin(), files.end(), file) == files.end()) files.push_back(file);
   }
   if (files.empty()) return report(not_found("run folder " + folder + " has no log of group '" + group + "' rank " + std::to_string(rank)));
-  for (const std::string& file : files) std::fputs(file_text(file).c_str(), stdout);
+  for (const std::string& file : files) {
+    driver::LogFilter filter(group, rank);
+    std::fputs((filter.pass(file_text(file)) + filter.rest()).c_str(), stdout);
+  }
   return kExitDone;
 }
 

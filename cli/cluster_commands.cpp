@@ -18,6 +18,7 @@ using std::chrono::milliseconds;
 namespace {
 
 constexpr milliseconds kSignalPoll{100};
+constexpr milliseconds kStopTime{14000};  // jobs end within it, or are left to die with their workers
 
 Result<driver::PlannedJob> plan_order(const driver::SubmitOrder& order, const Manifest& manifest) {
   TROUPE_ASSIGN(JobSpec spec, parse_job_spec(order.job_yaml, "submitted job"));
@@ -65,10 +66,13 @@ int serve(const Manifest& manifest, const DriverOptionsGiven& given) {
   }
   while (wait_signal(kSignalPoll) == 0) {
   }
-  (*driver)->dismiss_workers();
+  (*driver)->cancel_all();
+  const auto deadline = std::chrono::steady_clock::now() + kStopTime;
+  while (!(*driver)->idle() && std::chrono::steady_clock::now() < deadline) wait_signal(kSignalPoll);
+  (*driver)->close();
   spawner.reset();
   (*server)->shutdown();
-  driver->reset();
+  server->reset();  // its last callbacks still speak to the driver
   return kExitDone;
 }
 
@@ -97,10 +101,11 @@ int worker_command(const WorkerOptionsGiven& given) {
   }
   if (options.driver_address.empty()) return report(invalid_argument("worker: --driver ADDR or --cluster FILE is needed"));
   if (!secrets.empty()) options.secrets = secrets_in(fs::absolute(secrets).string());
+  const std::string driver_address = options.driver_address;
   block_signals();
   auto created = worker::Worker::create(std::move(options));
   if (!created) return report(created.error());
-  std::printf("worker of node %s, driver %s\n", given.node.c_str(), given.driver.c_str());
+  std::printf("worker of node %s, driver %s\n", given.node.c_str(), driver_address.c_str());
   std::fflush(stdout);
   std::promise<Status> promise;
   auto ended = promise.get_future();

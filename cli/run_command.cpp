@@ -89,11 +89,11 @@ struct Embedded {
   std::unique_ptr<driver::Server> server;
   std::unique_ptr<Workers> workers;
   ~Embedded() {
-    if (driver) driver->dismiss_workers();
+    if (driver) driver->close();
     workers.reset();
     if (server) server->shutdown();
+    server.reset();  // its last callbacks still speak to the driver
     driver.reset();
-    server.reset();
   }
 };
 
@@ -126,7 +126,7 @@ Status choose_folder(const RunOptions& options, driver::PlannedJob& job) {
   if (options.evaluate) {
     job.mode = "eval";
     job.command_json = nlohmann::json{{"show", options.show}, {"shuffle_images", options.shuffle_images}}.dump();
-    if (options.run_dir.empty()) return {};  // in the private folder
+    job.name += "-eval";
   }
   TROUPE_ASSIGN(job.run_folder, choose_run_folder(job.name, options.run_dir, options.resume));
   job.resume = options.resume;
@@ -167,6 +167,13 @@ Status start_workers(Embedded& embedded, const Prepared& prepared, const std::st
   return {};
 }
 
+/// An evaluation that went well leaves nothing but its answer.
+void remove_run_folder(const std::string& folder) {
+  std::error_code error;
+  fs::remove_all(folder, error);
+  fs::remove(fs::path(folder).parent_path(), error);  // only when it is empty
+}
+
 /// Ctrl-C and a closed terminal stop at once; SIGTERM and SIGUSR1 save first.
 void obey_signals(driver::Driver& driver, const std::string& job, std::future<JobUpdate>& ended, Console& console) {
   while (ended.wait_for(milliseconds(0)) != std::future_status::ready) {
@@ -189,7 +196,6 @@ int run_planned(const RunOptions& options, Prepared prepared) {
   if (!started.ok()) return report(started.error());
   driver::PlannedJob job = prepared.run.job;
   if (Status chosen = choose_folder(options, job); !chosen.ok()) return report(chosen.error());
-  if (job.run_folder.empty()) job.run_folder = embedded.folder->path() + "/run";
   const std::string run_folder = job.run_folder;
   Result<std::string> id = embedded.driver->submit(std::move(job));
   if (!id) return report(id.error());
@@ -201,6 +207,8 @@ int run_planned(const RunOptions& options, Prepared prepared) {
     if (update.kind == JobUpdate::Kind::kEnd) promise.set_value(update);
   });
   if (!watching) return report(watching.error());
+  if (prepared.manifest && prepared.manifest->launch == LaunchKind::kManual)
+    console.line("waiting for workers: start `troupe worker --cluster " + options.cluster_file + " --node NAME` on each node");
   started = start_workers(embedded, prepared, run_folder);
   if (!started.ok()) {
     console.line(started.error().to_string());
@@ -209,10 +217,12 @@ int run_planned(const RunOptions& options, Prepared prepared) {
   obey_signals(*embedded.driver, *id, ended, console);
   const JobUpdate end = ended.get();
   console.settle();
-  if (options.evaluate && end.exit_code == kExitDone)
+  if (options.evaluate && end.exit_code == kExitDone) {
     std::fputs(evaluation_text(end.result_json, options.json).c_str(), stdout);
-  else
+    if (options.run_dir.empty()) remove_run_folder(run_folder);
+  } else {
     console.line(summary_text(end.result_json));
+  }
   if (options.json && !options.evaluate) std::printf("%s\n", end.result_json.c_str());
   return started.ok() ? end.exit_code : kExitFailed;
 }

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "driver/rpc/services.h"
+#include "driver/run/log_filter.h"
 #include "proto/rpc/error_message.h"
 
 namespace troupe::driver {
@@ -100,18 +101,25 @@ class ClientService final : public wire::Client::Service {
       writer->Write(chunk);
       return grpc::Status::OK;
     }
-    std::vector<std::streamoff> offsets(files->size(), 0);
+    std::vector<OpenLog> logs;
+    for (const std::string& file : *files) logs.push_back({file, 0, LogFilter(request->group(), request->rank())});
     for (;;) {
       // Asked before reading, so that what was written before the end is not missed.
       const bool last = !request->follow() || driver_.job_ended(request->job_id());
-      for (size_t i = 0; i < files->size(); ++i)
-        if (!send_new((*files)[i], offsets[i], *writer)) return grpc::Status::OK;
+      for (OpenLog& log : logs)
+        if (!send_new(log, last, *writer)) return grpc::Status::OK;
       if (last || context->IsCancelled() || closing_) return grpc::Status::OK;
       UpdateQueue().pop(kPoll);
     }
   }
 
  private:
+  struct OpenLog {
+    std::string path;
+    std::streamoff offset;
+    LogFilter filter;
+  };
+
   troupe::Status submit(const wire::SubmitRequest& request, wire::SubmitReply& reply) {
     TROUPE_ASSIGN(PlannedJob job, planner_({request.job_yaml(), request.run_folder(), request.mode(), request.command_json(), request.resume()}));
     reply.set_plan_text(job.plan_text);
@@ -121,20 +129,25 @@ class ClientService final : public wire::Client::Service {
     return {};
   }
 
-  static bool send_new(const std::string& path, std::streamoff& offset, grpc::ServerWriter<wire::LogChunk>& writer) {
-    std::ifstream file(path, std::ios::binary);
-    file.seekg(offset);
+  static bool send(const std::string& text, grpc::ServerWriter<wire::LogChunk>& writer) {
+    if (text.empty()) return true;
+    wire::LogChunk chunk;
+    chunk.set_text(text);
+    return writer.Write(chunk);
+  }
+
+  static bool send_new(OpenLog& log, bool last, grpc::ServerWriter<wire::LogChunk>& writer) {
+    std::ifstream file(log.path, std::ios::binary);
+    file.seekg(log.offset);
     std::string text(kChunkBytes, '\0');
     while (file) {
       file.read(text.data(), static_cast<std::streamsize>(text.size()));
       const std::streamsize got = file.gcount();
       if (got <= 0) break;
-      offset += got;
-      wire::LogChunk chunk;
-      chunk.set_text(text.substr(0, static_cast<size_t>(got)));
-      if (!writer.Write(chunk)) return false;
+      log.offset += got;
+      if (!send(log.filter.pass(text.substr(0, static_cast<size_t>(got))), writer)) return false;
     }
-    return true;
+    return !last || send(log.filter.rest(), writer);
   }
 
   Driver& driver_;

@@ -76,6 +76,7 @@ JobSurroundings Driver::surroundings(const std::string& id) {
     const auto at = workers_.find(node);
     return at == workers_.end() ? nullptr : at->second.get();
   };
+  around.missing_workers = [this](const std::vector<std::string>& nodes) { return leases_.missing(nodes); };
   around.own_process = [this, id](const std::string& incarnation, int slot) { processes_[incarnation] = {id, slot}; };
   around.publish = [this, id](const JobUpdate& update) { publish(id, update); };
   around.ended = [this, id] {
@@ -211,8 +212,26 @@ bool Driver::job_ended(const std::string& job_id) {
   });
 }
 
-void Driver::dismiss_workers() {
+void Driver::cancel_all() {
   loop_.ask([&] {
+    for (auto& [id, job] : jobs_) job.runner->handle(job_event::Cancel{false});
+  });
+}
+
+bool Driver::idle() {
+  return loop_.ask([&] { return queue_.empty(); });
+}
+
+void Driver::close() {
+  loop_.ask([&] {
+    closed_ = true;
+    for (auto& [id, job] : jobs_) job.runner->handle(job_event::Cancel{false});
+    for (auto& [number, reply] : store_replies_) {
+      StoreAnswer answer;
+      answer.error = cancelled("the driver is closing");
+      reply(answer);
+    }
+    store_replies_.clear();
     for (const auto& [node, worker] : workers_) worker->leave();
   });
 }
@@ -292,7 +311,7 @@ void Driver::host_gone(const std::string& job_id, int slot) {
 void Driver::store_call(const std::string& job_id, const StoreCall& call, StoreReply reply) {
   loop_.post([this, job_id, call, reply = std::move(reply)] {
     Job* job = find(job_id);
-    if (!job || job->runner->ended()) {
+    if (!job || closed_ || job->runner->ended()) {
       StoreAnswer answer;
       answer.error = job ? cancelled("job " + job_id + " has ended") : unknown_job(job_id);
       return reply(answer);

@@ -51,8 +51,11 @@ class Driver {
   /// The log files of the hosts with actors of `group` (empty: all) and `rank` (-1: all).
   Result<std::vector<std::string>> log_files(const std::string& job_id, const std::string& group, int rank);
   bool job_ended(const std::string& job_id);
-  /// Tells workers to end everything and go.
-  void dismiss_workers();
+  void cancel_all();
+  /// No job is queued or running.
+  bool idle();
+  /// Before the server ends: answers every rendezvous wait, takes no more of them, tells workers to end everything and go.
+  void close();
   /// How many workers are present (for tests and `status`).
   int workers_present();
 
@@ -101,6 +104,7 @@ class Driver {
   std::map<uint64_t, StoreReply> store_replies_;
   uint64_t last_store_call_ = 0;
   int last_watcher_ = 0;
+  bool closed_ = false;
 };
 
 }  // namespace troupe::driver

@@ -36,6 +36,7 @@ JobLifeOptions life_options(const PlannedJob& job, const std::vector<HostPlace>&
   options.places = places;
   options.needs_index = job.needs_index || job.needs_eval_index;
   options.first_step = resume_step + 1;
+  options.prepared_when_ready = job.mode == "eval";
   options.save_grace = job.save_grace;
   return options;
 }
@@ -126,8 +127,13 @@ void JobRunner::carry_out(const JobEffect& effect) {
       if (e.phase == JobPhase::kLoading) self.folder_->append_event("spawned", self.generation_.value, {{"hosts", self.hosts_json()}});
     }
     void operator()(const job_effect::Waiting& e) {
-      self.folder_->append_event("waiting", self.generation_.value, {{"text", e.text}});
-      self.say(e.text);
+      std::string text = e.text;
+      if (self.life_.phase() == JobPhase::kWaiting) {
+        const std::string missing = self.around_.missing_workers(self.nodes());
+        text += missing.empty() ? ": all are there, but slots are taken by other jobs" : ": " + missing;
+      }
+      self.folder_->append_event("waiting", self.generation_.value, {{"text", text}});
+      self.say(text);
     }
     void operator()(const job_effect::End& e) { self.end(e.outcome); }
   };

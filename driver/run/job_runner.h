@@ -26,6 +26,7 @@ struct JobSurroundings {
   Journal* journal = nullptr;
   std::function<WorkerPeer*(const std::string& node)> worker;                   // nullptr: not present
   std::function<void(const std::string& incarnation, int slot)> own_process;    // routes the worker's reports to this job
+  std::function<std::string(const std::vector<std::string>& nodes)> missing_workers;  // "node b at 10.0.0.2"; empty: all are there
   std::function<void(const JobUpdate&)> publish;
   std::function<void()> ended;
   std::function<void(const std::vector<StoreAnswer>&)> answer_store;

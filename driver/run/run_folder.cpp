@@ -113,7 +113,10 @@ void RunFolder::write_driver_address(const std::string& address) {
 void RunFolder::discard() {
   discarded_ = true;
   std::error_code error;
-  if (fresh_) fs::remove_all(path_, error);
+  if (!fresh_) return;
+  fs::remove_all(path_, error);
+  const fs::path parent = fs::path(path_).parent_path();
+  if (parent.filename() == "runs") fs::remove(parent, error);  // only when it is empty
 }
 
 LatestCheckpoint latest_checkpoint_in(const std::string& run_folder) {

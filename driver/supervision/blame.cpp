@@ -101,6 +101,16 @@ std::string Blame::describe(int slot, const Evidence& evidence) const {
   return what;
 }
 
+std::string Blame::silent() const {
+  std::string who;
+  for (size_t slot = 0; slot < places_.size(); ++slot) {
+    if (evidence_.contains(static_cast<int>(slot))) continue;
+    const HostPlace& place = places_[slot];
+    who += (who.empty() ? "" : ", ") + place.roles() + " (node " + place.node + ", slot " + std::to_string(place.index) + ")";
+  }
+  return who;
+}
+
 Verdict Blame::verdict() const {
   auto worse = [](const auto& a, const auto& b) {
     if (a.second.rank != b.second.rank) return a.second.rank < b.second.rank;
@@ -128,6 +138,7 @@ Verdict Blame::verdict() const {
                                                 : "host_exited";
     verdict.error = make_error(ErrorCode::kUnavailable, "");
   }
+  if (evidence.rank == Class::kPointer && !complete()) message += "; no word from " + silent();
   message += "; log: " + places_[static_cast<size_t>(first->first)].log_path;
   verdict.error.message = std::move(message);
   verdict.error.origin = places_[static_cast<size_t>(first->first)].roles();

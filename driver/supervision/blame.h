@@ -51,6 +51,8 @@ class Blame {
   };
   Evidence& evidence_of(int slot, Time now);
   std::string describe(int slot, const Evidence& evidence) const;
+  /// Hosts without any evidence: when all that is known points at peers, the stuck one is among them.
+  std::string silent() const;
 
   std::vector<HostPlace> places_;
   std::map<int, Evidence> evidence_;

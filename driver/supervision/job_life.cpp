@@ -151,6 +151,7 @@ void JobLife::on(const job_event::HostReady& event) {
   Host& host = hosts_[static_cast<size_t>(event.slot)];
   host.ready = true;
   host.phase = "ready";
+  if (options_.prepared_when_ready) window_.prepared(event.slot, options_.first_step);
   if ((phase_ != JobPhase::kLoading && phase_ != JobPhase::kSpawning) ||
       !std::all_of(hosts_.begin(), hosts_.end(), [](const Host& h) { return h.ready; }))
     return;
@@ -279,6 +280,9 @@ void JobLife::conclude() {
        code == ErrorCode::kDataLoss)) {
     outcome.kind = OutcomeKind::kRefused;
     outcome.cause_kind = "refused";
+    // What is wrong with the request matters, not which rank saw it first; its log goes with the run folder.
+    const Error own = outcome.error.cause ? *outcome.error.cause : outcome.error;
+    outcome.error = own;
   }
   stop_with(std::move(outcome));
 }

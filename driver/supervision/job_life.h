@@ -21,6 +21,7 @@ const char* job_phase_name(JobPhase phase);
 struct JobLifeOptions {
   std::vector<HostPlace> places;
   bool needs_index = false;
+  bool prepared_when_ready = false;  // evaluation: one step, and nothing is decoded ahead
   int64_t window = 4;       // steps that may be granted beyond the last that all hosts have done
   int64_t first_step = 1;
   std::chrono::milliseconds waiting_line{30000};   // silence after which it is said who is waited for

@@ -74,7 +74,7 @@ TEST_CASE("The first cause is named when a rank dies, exits or throws, and nobod
   CHECK(result["cause"]["slot"] == 1);
   CHECK(result["cause"]["kind"] == (fault[0] == 'c' ? "host_killed" : fault[0] == 'e' ? "host_exited" : "host_error"));
   const std::string message = result["cause"]["message"];
-  for (const std::string part : {std::string("text"), std::string("node local"), std::string("pid "), box.path("run") + "/logs/local-1.log"})
+  for (const std::string& part : {std::string("text"), std::string("node local"), std::string("pid "), box.path("run") + "/logs/local-1.log"})
     CHECK(message.find(part) != std::string::npos);
   if (fault[0] == 'c') CHECK(message.find("SIGKILL") != std::string::npos);
   if (fault[0] == 'e') CHECK(message.find("status 3") != std::string::npos);

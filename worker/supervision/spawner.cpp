@@ -73,6 +73,8 @@ Status prepare(const SpawnSpec& spec, Prepared& out) {
     if (failure == 3) failure = ::fcntl(failure, F_DUPFD_CLOEXEC, 10);
     ::dup2(prepared.inherited, 3);
   }
+  // Nothing else of the worker's is the child's business; the failure pipe closes by itself as well.
+  ::syscall(SYS_close_range, prepared.inherited >= 0 ? 4U : 3U, ~0U, 1U << 2 /* CLOSE_RANGE_CLOEXEC */);
   ::execve(prepared.arguments[0], prepared.arguments.data(), prepared.environment.data());
   const int why = errno;
   static_cast<void>(!::write(failure, &why, sizeof(why)));

@@ -108,6 +108,7 @@ TEST_CASE("When only peers were lost that is what is said") {
   Blame blame(three());
   blame.host_error(2, make_error(ErrorCode::kAborted, "the generation ended"), at(4));
   CHECK(blame.verdict().kind == "peer_lost");
+  CHECK(blame.verdict().error.message.find("no word from vision/0 and text/0 (node n0, slot 0), vision/1 (node n0, slot 1)") != std::string::npos);
   Blame silent(three());
   silent.link_lost(0, at(0));
   CHECK(silent.verdict().kind == "host_silent");

@@ -100,6 +100,20 @@ TEST_CASE("A job goes from workers over loading and steps to its end") {
   CHECK_FALSE(stage.terminated);
 }
 
+TEST_CASE("An evaluation's one step is granted when all hosts are ready") {
+  JobLifeOptions options;
+  options.places = {{"a", 0, {{"text", 0}}, "a-0.log"}};
+  options.prepared_when_ready = true;
+  Stage stage;
+  stage.life.emplace(options, stage.now);
+  stage.send(WorkersReady{});
+  stage.send(HostSpawned{0, 1});
+  stage.send(HostHello{0});
+  stage.send(HostReady{0});
+  REQUIRE(stage.granted);
+  CHECK(stage.granted->run_through == 1);
+}
+
 TEST_CASE("Hosts are started after the index and not at all when it refuses the data") {
   Stage stage(true);
   stage.send(WorkersReady{});
