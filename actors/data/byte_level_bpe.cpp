@@ -6,10 +6,12 @@
 namespace troupe {
 namespace {
 
-constexpr size_t kCachedWordBytes = 48;     // longer words hardly ever come back
+constexpr size_t kCachedWordBytes = 48;  // longer words hardly ever come back
 constexpr size_t kCachedWordsAShard = 1 << 14;
 
-uint64_t pair_key(int32_t left, int32_t right) { return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right); }
+uint64_t pair_key(int32_t left, int32_t right) {
+  return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
+}
 
 /// The alphabet: printable Latin-1 bytes stand for themselves, the others for U+0100 onwards in byte order.
 std::array<uint16_t, 256> byte_alphabet() {
@@ -27,7 +29,8 @@ std::string utf8_of(uint16_t letter) {  // below U+0800
   return {static_cast<char>(0xC0 | letter >> 6), static_cast<char>(0x80 | (letter & 0x3F))};
 }
 
-/// The raw bytes that a token's spelling stands for; nothing when a character is not of the alphabet. `bytes_of`: by letter, -1 for none.
+/// The raw bytes that a token's spelling stands for; nothing when a character is not of the alphabet. `bytes_of`: by
+/// letter, -1 for none.
 std::optional<std::string> raw_bytes(const std::string& spelling, const std::vector<int16_t>& bytes_of) {
   std::string raw;
   raw.reserve(spelling.size());
@@ -46,7 +49,8 @@ std::optional<std::string> raw_bytes(const std::string& spelling, const std::vec
 
 }  // namespace
 
-Result<std::unique_ptr<ByteLevelBpe>> ByteLevelBpe::create(const std::unordered_map<std::string, int64_t>& vocabulary, const std::vector<Merge>& merges) {
+Result<std::unique_ptr<ByteLevelBpe>> ByteLevelBpe::create(const std::unordered_map<std::string, int64_t>& vocabulary,
+                                                           const std::vector<Merge>& merges) {
   std::unique_ptr<ByteLevelBpe> bpe(new ByteLevelBpe());
   std::vector<int16_t> bytes_of(512, -1);
   const auto letters = byte_alphabet();
@@ -63,7 +67,8 @@ Result<std::unique_ptr<ByteLevelBpe>> ByteLevelBpe::create(const std::unordered_
     const auto& [left, right] = merges[rank];
     const auto l = vocabulary.find(left), r = vocabulary.find(right), m = vocabulary.find(left + right);
     if (l == vocabulary.end() || r == vocabulary.end() || m == vocabulary.end())
-      return invalid_argument("merge " + std::to_string(rank) + " ('" + left + "' '" + right + "') names a token that the vocabulary lacks");
+      return invalid_argument("merge " + std::to_string(rank) + " ('" + left + "' '" + right +
+                              "') names a token that the vocabulary lacks");
     bpe->merges_.try_emplace(pair_key(static_cast<int32_t>(l->second), static_cast<int32_t>(r->second)),
                              MergeResult{static_cast<int32_t>(rank), static_cast<int32_t>(m->second)});
   }
@@ -103,7 +108,8 @@ Status ByteLevelBpe::merge(std::string_view word, std::vector<int64_t>& ids) con
     int32_t rank, left, right, left_id, right_id, merged;
     bool operator>(const Candidate& o) const { return rank != o.rank ? rank > o.rank : left > o.left; }
   };
-  if (word.size() > size_t{1} << 30) return invalid_argument("a word of " + std::to_string(word.size()) + " bytes is longer than 1 GiB");
+  if (word.size() > size_t{1} << 30)
+    return invalid_argument("a word of " + std::to_string(word.size()) + " bytes is longer than 1 GiB");
   const auto n = static_cast<int32_t>(word.size());
   std::vector<Symbol> symbols(word.size());
   for (int32_t i = 0; i < n; ++i) {
@@ -125,7 +131,8 @@ Status ByteLevelBpe::merge(std::string_view word, std::vector<int64_t>& ids) con
     queue.pop();
     Symbol& left = symbols[static_cast<size_t>(best.left)];
     Symbol& right = symbols[static_cast<size_t>(best.right)];
-    if (left.id != best.left_id || right.id != best.right_id || left.next != best.right) continue;  // overtaken by another merge
+    if (left.id != best.left_id || right.id != best.right_id || left.next != best.right)
+      continue;  // overtaken by another merge
     left.id = best.merged;
     left.next = right.next;
     right.id = -1;
@@ -133,7 +140,8 @@ Status ByteLevelBpe::merge(std::string_view word, std::vector<int64_t>& ids) con
     if (left.previous >= 0) offer(left.previous);
     offer(best.left);
   }
-  for (int32_t i = n > 0 ? 0 : -1; i >= 0; i = symbols[static_cast<size_t>(i)].next) ids.push_back(symbols[static_cast<size_t>(i)].id);
+  for (int32_t i = n > 0 ? 0 : -1; i >= 0; i = symbols[static_cast<size_t>(i)].next)
+    ids.push_back(symbols[static_cast<size_t>(i)].id);
   return {};
 }
 

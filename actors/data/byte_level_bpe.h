@@ -14,14 +14,15 @@
 
 namespace troupe {
 
-/// Byte-pair encoding over bytes: the vocabulary and merges of a tokenizer.json, with a cache of words. Thread-safe after create().
-/// Source: Sennrich et al., arXiv:1508.07909; the byte alphabet of GPT-2.
+/// Byte-pair encoding over bytes: the vocabulary and merges of a tokenizer.json, with a cache of words. Thread-safe
+/// after create(). Source: Sennrich et al., arXiv:1508.07909; the byte alphabet of GPT-2.
 class ByteLevelBpe {
  public:
   using Merge = std::pair<std::string, std::string>;
-  /// Tokens and merges are spelt in the byte alphabet (one printable character a byte). InvalidArgument when a merge names a token
-  /// that the vocabulary lacks.
-  static Result<std::unique_ptr<ByteLevelBpe>> create(const std::unordered_map<std::string, int64_t>& vocabulary, const std::vector<Merge>& merges);
+  /// Tokens and merges are spelt in the byte alphabet (one printable character a byte). InvalidArgument when a merge
+  /// names a token that the vocabulary lacks.
+  static Result<std::unique_ptr<ByteLevelBpe>> create(const std::unordered_map<std::string, int64_t>& vocabulary,
+                                                      const std::vector<Merge>& merges);
 
   /// Appends the ids of one word (raw bytes). InvalidArgument when the vocabulary has no token for one of its bytes.
   Status encode(std::string_view word, std::vector<int64_t>& ids) const;

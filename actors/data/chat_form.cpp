@@ -29,7 +29,8 @@ Result<std::optional<std::string>> template_in_json(const std::string& path) {
   return std::optional<std::string>();
 }
 
-/// The words between "<|im_start|>system" and "<|im_end|>" where the template states them literally (not as an expression).
+/// The words between "<|im_start|>system" and "<|im_end|>" where the template states them literally (not as an
+/// expression).
 std::optional<std::string> stated_system(const std::string& text) {
   constexpr std::string_view kOpen = "<|im_start|>system", kClose = "<|im_end|>";
   for (size_t at = text.find(kOpen); at != std::string::npos; at = text.find(kOpen, at + 1)) {
@@ -44,8 +45,9 @@ std::optional<std::string> stated_system(const std::string& text) {
     const size_t end = text.find(kClose, begin);
     if (end == std::string::npos) continue;
     std::string words = text.substr(begin, end - begin);
-    const bool expression = words.empty() || words.find_first_of("{}") != std::string::npos || words[0] == '\'' || words[0] == '"' ||
-                            words.find("' +") != std::string::npos || words.find("\" +") != std::string::npos;
+    const bool expression = words.empty() || words.find_first_of("{}") != std::string::npos || words[0] == '\'' ||
+                            words[0] == '"' || words.find("' +") != std::string::npos ||
+                            words.find("\" +") != std::string::npos;
     if (!expression) return words;
   }
   return std::nullopt;
@@ -69,7 +71,8 @@ Result<ChatTemplate> read_chat_template(const std::string& folder) {
   }
   if (!text) return result;
   if (text->find("<|im_start|>") == std::string::npos || text->find("<|im_end|>") == std::string::npos)
-    return invalid_argument("the chat template in " + result.source + " is not of the form <|im_start|>ROLE ... <|im_end|>, the only one that is understood");
+    return invalid_argument("the chat template in " + result.source +
+                            " is not of the form <|im_start|>ROLE ... <|im_end|>, the only one that is understood");
   result.hash = XXH3_64bits(text->data(), text->size());
   if (auto system = stated_system(*text)) result.default_system = *system;
   return result;
@@ -81,8 +84,9 @@ int64_t SampleTokens::supervised_count() const {
   return n;
 }
 
-Result<std::unique_ptr<ChatForm>> ChatForm::create(std::shared_ptr<const Tokenizer> tokenizer, const ChatTemplate& chat_template,
-                                                   const ModelConfig& config, Supervise supervise) {
+Result<std::unique_ptr<ChatForm>> ChatForm::create(std::shared_ptr<const Tokenizer> tokenizer,
+                                                   const ChatTemplate& chat_template, const ModelConfig& config,
+                                                   Supervise supervise) {
   std::unique_ptr<ChatForm> form(new ChatForm());
   TROUPE_ASSIGN(form->start_, tokenizer->id_of("<|im_start|>"));
   TROUPE_ASSIGN(form->end_, tokenizer->id_of("<|im_end|>"));
@@ -104,17 +108,21 @@ Result<SampleTokens> ChatForm::tokenize(const Record& record, std::vector<Indexe
     TROUPE_RETURN_IF_ERROR(add_turn(Role::kSystem, default_system_, false, out, next_image));
   for (size_t i = 0; i < record.turns.size(); ++i) {
     const Turn& turn = record.turns[i];
-    const bool supervise = turn.role == Role::kAssistant && !turn.text.empty() && (supervise_ == Supervise::kAll || i + 1 == record.turns.size());
+    const bool supervise = turn.role == Role::kAssistant && !turn.text.empty() &&
+                           (supervise_ == Supervise::kAll || i + 1 == record.turns.size());
     TROUPE_RETURN_IF_ERROR(add_turn(turn.role, turn.text, supervise, out, next_image));
   }
   if (next_image != out.images.size())
-    return internal_error("the text has " + std::to_string(next_image) + " placeholders for " + std::to_string(out.images.size()) + " images");
+    return internal_error("the text has " + std::to_string(next_image) + " placeholders for " +
+                          std::to_string(out.images.size()) + " images");
   return out;
 }
 
-Status ChatForm::add_turn(Role role, const std::string& text, bool supervise, SampleTokens& out, size_t& next_image) const {
+Status ChatForm::add_turn(Role role, const std::string& text, bool supervise, SampleTokens& out,
+                          size_t& next_image) const {
   out.ids.push_back(start_);
-  // The role's line and the text are tokenized together, as the template's output is: a text that begins with a newline merges with it.
+  // The role's line and the text are tokenized together, as the template's output is: a text that begins with a newline
+  // merges with it.
   const std::string head = std::string(role_name(role)) + "\n";
   const size_t begin = out.ids.size();
   if (role == Role::kUser) {
@@ -139,7 +147,8 @@ Status ChatForm::add_user_text(const std::string& text, SampleTokens& out, size_
   size_t done = 0;
   for (size_t at = text.find(kImagePlaceholder); at != std::string::npos; at = text.find(kImagePlaceholder, done)) {
     TROUPE_RETURN_IF_ERROR(tokenizer_->encode(std::string_view(text).substr(done, at - done), out.ids));
-    if (next_image >= out.images.size()) return internal_error("the text has more placeholders than the record has images");
+    if (next_image >= out.images.size())
+      return internal_error("the text has more placeholders than the record has images");
     add_image(out, next_image);
     done = at + kImagePlaceholder.size();
   }

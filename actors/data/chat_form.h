@@ -17,11 +17,11 @@ namespace troupe {
 /// What a folder's chat template says, as far as the Qwen form leaves it open.
 struct ChatTemplate {
   std::string default_system = "You are a helpful assistant.";
-  std::string source;   // the file it was read from; empty: the folder has none and the default form is used
-  uint64_t hash = 0;    // of the template's text
+  std::string source;  // the file it was read from; empty: the folder has none and the default form is used
+  uint64_t hash = 0;   // of the template's text
 };
-/// Looks for a template in chat_template.jinja, chat_template.json and tokenizer_config.json. InvalidArgument when there is one that
-/// is not of the im_start / im_end form.
+/// Looks for a template in chat_template.jinja, chat_template.json and tokenizer_config.json. InvalidArgument when
+/// there is one that is not of the im_start / im_end form.
 Result<ChatTemplate> read_chat_template(const std::string& folder);
 
 /// A sample's tokens. ids [S]; supervised [S] as in TokenizedSample; images: grids and token offsets.
@@ -37,8 +37,9 @@ struct SampleTokens {
 class ChatForm {
  public:
   /// NotFound when the tokenizer lacks one of the form's control tokens.
-  static Result<std::unique_ptr<ChatForm>> create(std::shared_ptr<const Tokenizer> tokenizer, const ChatTemplate& chat_template,
-                                                  const ModelConfig& config, Supervise supervise);
+  static Result<std::unique_ptr<ChatForm>> create(std::shared_ptr<const Tokenizer> tokenizer,
+                                                  const ChatTemplate& chat_template, const ModelConfig& config,
+                                                  Supervise supervise);
   /// `images`: the grids of the record's images in order; their token offsets are filled in.
   Result<SampleTokens> tokenize(const Record& record, std::vector<IndexedImage> images) const;
   int64_t end_of_turn() const { return end_; }
@@ -56,8 +57,8 @@ class ChatForm {
   int64_t start_ = 0, end_ = 0, vision_start_ = 0, vision_end_ = 0, image_ = 0, merge_ = 2;
 };
 
-/// Cuts a sample that is longer than `limit` down to its first `limit` tokens. False, and nothing changes, when an image would be
-/// cut or lost.
+/// Cuts a sample that is longer than `limit` down to its first `limit` tokens. False, and nothing changes, when an
+/// image would be cut or lost.
 bool truncate_text(SampleTokens& tokens, int64_t limit, int64_t merge);
 
 }  // namespace troupe

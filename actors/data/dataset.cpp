@@ -19,7 +19,8 @@ TokenizedSample with_positions(SampleTokens tokens, int64_t merge) {
 
 Status check_range(const char* what, int64_t number, size_t count) {
   if (number >= 0 && number < static_cast<int64_t>(count)) return {};
-  return invalid_argument(std::string("there is no ") + what + " " + std::to_string(number) + "; there are " + std::to_string(count));
+  return invalid_argument(std::string("there is no ") + what + " " + std::to_string(number) + "; there are " +
+                          std::to_string(count));
 }
 
 /// Records on disk.
@@ -33,11 +34,13 @@ class FileDataset final : public Dataset {
   Result<TokenizedSample> tokens(int64_t sample) const override {
     TROUPE_ASSIGN(const Record record, record_of(sample));
     const IndexedSample& known = index_.samples[static_cast<size_t>(sample)];
-    auto tokens = record.images.size() == known.images.size() ? reader_->tokenize(known.source, record, &known.images)
-                                                               : Result<SampleTokens>(changed(known, "its number of images differs"));
+    auto tokens = record.images.size() == known.images.size()
+                      ? reader_->tokenize(known.source, record, &known.images)
+                      : Result<SampleTokens>(changed(known, "its number of images differs"));
     if (!tokens.ok()) return tokens.error();
     if (static_cast<int64_t>(tokens->ids.size()) != known.tokens || tokens->supervised_count() != known.supervised)
-      return changed(known, "its text gives " + std::to_string(tokens->ids.size()) + " tokens, not " + std::to_string(known.tokens));
+      return changed(known, "its text gives " + std::to_string(tokens->ids.size()) + " tokens, not " +
+                                std::to_string(known.tokens));
     return with_positions(std::move(tokens).value(), config_.vision.merge_size);
   }
 
@@ -48,9 +51,13 @@ class FileDataset final : public Dataset {
     const std::string& path = record.images[static_cast<size_t>(image)];
     TROUPE_ASSIGN(const auto file, reader_->open_image(known.source, path));
     const auto decoded = decode_image(file->bytes());
-    if (!decoded.ok()) return make_error(decoded.error().code, "sample " + known.id + ": image '" + path + "' " + decoded.error().message);
+    if (!decoded.ok())
+      return make_error(decoded.error().code,
+                        "sample " + known.id + ": image '" + path + "' " + decoded.error().message);
     const auto& vision = config_.vision;
-    TROUPE_ASSIGN(const auto scaled, scaled_size({decoded->height, decoded->width}, vision.patch_size * vision.merge_size, reader_->min_pixels(), reader_->max_pixels()));
+    TROUPE_ASSIGN(const auto scaled,
+                  scaled_size({decoded->height, decoded->width}, vision.patch_size * vision.merge_size,
+                              reader_->min_pixels(), reader_->max_pixels()));
     const IndexedImage grid = grid_of(scaled, vision.patch_size), &expected = known.images[static_cast<size_t>(image)];
     if (grid.h != expected.h || grid.w != expected.w) return changed(known, "image '" + path + "' has another size");
     try {
@@ -69,30 +76,36 @@ class FileDataset final : public Dataset {
       text.question = record.turns[first].text;
     } else {
       for (size_t i = first; i + 1 < record.turns.size(); ++i)
-        text.question += std::string(i > first ? "\n" : "") + role_name(record.turns[i].role) + ": " + record.turns[i].text;
+        text.question +=
+            std::string(i > first ? "\n" : "") + role_name(record.turns[i].role) + ": " + record.turns[i].text;
     }
     return text;
   }
 
-  Result<std::string> decode(const std::vector<int64_t>& ids) const override { return reader_->form().tokenizer().decode(ids); }
+  Result<std::string> decode(const std::vector<int64_t>& ids) const override {
+    return reader_->form().tokenizer().decode(ids);
+  }
   int64_t end_of_turn() const override { return reader_->form().end_of_turn(); }
 
  private:
   Error changed(const IndexedSample& sample, const std::string& how) const {
-    return data_loss("sample " + sample.id + " of " + reader_->source(sample.source).path + " changed since it was indexed: " + how);
+    return data_loss("sample " + sample.id + " of " + reader_->source(sample.source).path +
+                     " changed since it was indexed: " + how);
   }
 
   Result<Record> record_of(int64_t number) const {
     TROUPE_RETURN_IF_ERROR(check_range("sample", number, index_.samples.size()));
     const IndexedSample& sample = index_.samples[static_cast<size_t>(number)];
     if (sample.source < 0 || sample.source >= reader_->sources())
-      return data_loss("the index names source " + std::to_string(sample.source) + "; there are " + std::to_string(reader_->sources()));
+      return data_loss("the index names source " + std::to_string(sample.source) + "; there are " +
+                       std::to_string(reader_->sources()));
     const auto bytes = reader_->bytes(sample.source);
     if (sample.byte_offset < 0 || sample.byte_length < 0 || static_cast<size_t>(sample.byte_offset) > bytes.size() ||
         static_cast<size_t>(sample.byte_length) > bytes.size() - static_cast<size_t>(sample.byte_offset))
       return changed(sample, "the file is shorter");
     Record record;
-    const auto parsed = parse_record(bytes.substr(static_cast<size_t>(sample.byte_offset), static_cast<size_t>(sample.byte_length)), record);
+    const auto parsed = parse_record(
+        bytes.substr(static_cast<size_t>(sample.byte_offset), static_cast<size_t>(sample.byte_length)), record);
     if (!parsed.ok()) return changed(sample, parsed.error().message);
     return record;
   }
@@ -116,7 +129,8 @@ class SyntheticDataset final : public Dataset {
     TROUPE_RETURN_IF_ERROR(check_range("sample", sample, index_.samples.size()));
     const auto& images = index_.samples[static_cast<size_t>(sample)].images;
     TROUPE_RETURN_IF_ERROR(check_range("image", image, images.size()));
-    at::Tensor patches = at::empty({images[static_cast<size_t>(image)].patches(), config_.vision.patch_dim()}, at::kFloat);
+    at::Tensor patches =
+        at::empty({images[static_cast<size_t>(image)].patches(), config_.vision.patch_dim()}, at::kFloat);
     fill_synthetic_patches(seed_, sample, image, patches.data_ptr<float>(), patches.numel());
     return patches;
   }
@@ -140,18 +154,21 @@ class SyntheticDataset final : public Dataset {
 
 }  // namespace
 
-Result<std::unique_ptr<Dataset>> open_dataset(const DataSpec& data, const std::vector<DataSource>& sources, const std::string& model_folder,
-                                              const ModelConfig& config, SampleIndex index) {
+Result<std::unique_ptr<Dataset>> open_dataset(const DataSpec& data, const std::vector<DataSource>& sources,
+                                              const std::string& model_folder, const ModelConfig& config,
+                                              SampleIndex index) {
   TROUPE_ASSIGN(auto reader, SampleReader::create(data, sources, model_folder, config));
   return std::unique_ptr<Dataset>(std::make_unique<FileDataset>(std::move(reader), config, std::move(index)));
 }
 
-std::unique_ptr<Dataset> open_synthetic_dataset(const SyntheticData& synthetic, const ModelConfig& config, uint64_t seed) {
+std::unique_ptr<Dataset> open_synthetic_dataset(const SyntheticData& synthetic, const ModelConfig& config,
+                                                uint64_t seed) {
   return std::make_unique<SyntheticDataset>(synthetic, config, seed);
 }
 
-Result<SampleIndex> build_index(const DataSpec& data, const std::vector<DataSource>& sources, const std::string& model_folder,
-                                const ModelConfig& config, const std::function<void(int64_t, int64_t)>& progress) {
+Result<SampleIndex> build_index(const DataSpec& data, const std::vector<DataSource>& sources,
+                                const std::string& model_folder, const ModelConfig& config,
+                                const std::function<void(int64_t, int64_t)>& progress) {
   return build_sample_index(data, sources, model_folder, config, progress);
 }
 

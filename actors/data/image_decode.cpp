@@ -1,16 +1,17 @@
+#include <png.h>
+#include <webp/decode.h>
+
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
 #include <string>
 
-// libjpeg's headers need <cstdio> before them, and each other in this order.
-#include <jpeglib.h>
-
-#include <jerror.h>
-#include <png.h>
-#include <webp/decode.h>
-
 #include "actors/data/image_file.h"
+
+// clang-format off: libjpeg's headers need <cstdio> before them, and this order.
+#include <jerror.h>
+#include <jpeglib.h>
+// clang-format on
 
 namespace troupe {
 namespace {
@@ -42,12 +43,13 @@ void jpeg_failed(j_common_ptr codec) {
 void jpeg_message(j_common_ptr codec, int level) {
   // A file that ends early is only a warning to libjpeg, which fills the rest with grey.
   const int code = codec->err->msg_code;
-  if (level < 0 && (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER)) reinterpret_cast<JpegErrors*>(codec->err)->ended_early = true;
+  if (level < 0 && (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER))
+    reinterpret_cast<JpegErrors*>(codec->err)->ended_early = true;
 }
 
 /// Decodes into `out` (sized by the header: width * height * channels). Plain data only, because of the jump.
-bool run_jpeg(jpeg_decompress_struct& codec, JpegErrors& errors, const unsigned char* data, size_t size, uint8_t* out, size_t row_bytes, int64_t height,
-              int channels) {
+bool run_jpeg(jpeg_decompress_struct& codec, JpegErrors& errors, const unsigned char* data, size_t size, uint8_t* out,
+              size_t row_bytes, int64_t height, int channels) {
   if (setjmp(errors.back)) return false;
   jpeg_create_decompress(&codec);
   jpeg_mem_src(&codec, data, static_cast<unsigned long>(size));
@@ -89,8 +91,8 @@ Status decode_jpeg(std::string_view bytes, const ImageHeader& header, RgbImage& 
   codec.err = jpeg_std_error(&errors.manager);
   errors.manager.error_exit = jpeg_failed;
   errors.manager.emit_message = jpeg_message;
-  const bool decoded = run_jpeg(codec, errors, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), raw.data(), row_bytes,
-                                header.stored_height, channels);
+  const bool decoded = run_jpeg(codec, errors, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
+                                raw.data(), row_bytes, header.stored_height, channels);
   jpeg_destroy_decompress(&codec);
   if (!decoded) return data_loss(std::string("is a JPEG that does not decode: ") + errors.message);
   if (errors.ended_early) return data_loss("is a JPEG whose data end early");
@@ -147,7 +149,8 @@ bool run_png(png_structp png, png_infop info, PngSource& source, png_bytepp rows
 
 Status decode_png(std::string_view bytes, const ImageHeader& header, RgbImage& image) {
   PngSource source{bytes.data(), bytes.size(), 0, {}};
-  const size_t row_bytes = static_cast<size_t>(header.stored_width) * 4, height = static_cast<size_t>(header.stored_height);
+  const size_t row_bytes = static_cast<size_t>(header.stored_width) * 4,
+               height = static_cast<size_t>(header.stored_height);
   std::vector<uint8_t> rgba(row_bytes * height);
   std::vector<png_bytep> rows(height);
   for (size_t y = 0; y < height; ++y) rows[y] = rgba.data() + y * row_bytes;
@@ -164,9 +167,11 @@ Status decode_webp(std::string_view bytes, const ImageHeader& header, RgbImage& 
   std::vector<uint8_t> rgba(static_cast<size_t>(header.stored_width * header.stored_height) * 4);
   int width = 0, height = 0;
   const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
-  if (!WebPGetInfo(data, bytes.size(), &width, &height) || width != header.stored_width || height != header.stored_height)
+  if (!WebPGetInfo(data, bytes.size(), &width, &height) || width != header.stored_width ||
+      height != header.stored_height)
     return data_loss("is a WebP file whose headers disagree");
-  if (WebPDecodeRGBAInto(data, bytes.size(), rgba.data(), rgba.size(), width * 4) == nullptr) return data_loss("is a WebP file that does not decode");
+  if (WebPDecodeRGBAInto(data, bytes.size(), rgba.data(), rgba.size(), width * 4) == nullptr)
+    return data_loss("is a WebP file that does not decode");
   image.pixels = lay_on_white(rgba);
   return {};
 }
@@ -175,8 +180,10 @@ Status decode_webp(std::string_view bytes, const ImageHeader& header, RgbImage& 
 RgbImage upright(RgbImage stored, int orientation) {
   if (orientation == 1) return stored;
   const bool exchanged = orientation >= 5;
-  const bool flip_x = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;  // of the stored columns
-  const bool flip_y = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;  // of the stored rows
+  const bool flip_x =
+      orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;  // of the stored columns
+  const bool flip_y =
+      orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;  // of the stored rows
   RgbImage out;
   out.width = exchanged ? stored.height : stored.width;
   out.height = exchanged ? stored.width : stored.height;
@@ -186,7 +193,8 @@ RgbImage upright(RgbImage stored, int orientation) {
       int64_t from_x = exchanged ? y : x, from_y = exchanged ? x : y;
       if (flip_x) from_x = stored.width - 1 - from_x;
       if (flip_y) from_y = stored.height - 1 - from_y;
-      std::memcpy(&out.pixels[static_cast<size_t>(3 * (y * out.width + x))], &stored.pixels[static_cast<size_t>(3 * (from_y * stored.width + from_x))], 3);
+      std::memcpy(&out.pixels[static_cast<size_t>(3 * (y * out.width + x))],
+                  &stored.pixels[static_cast<size_t>(3 * (from_y * stored.width + from_x))], 3);
     }
   }
   return out;
@@ -198,9 +206,15 @@ Result<RgbImage> decode_image(std::string_view bytes) {
   TROUPE_ASSIGN(const auto header, read_image_header(bytes));
   RgbImage image{header.stored_width, header.stored_height, {}};
   switch (header.type) {
-    case ImageType::kJpeg: TROUPE_RETURN_IF_ERROR(decode_jpeg(bytes, header, image)); break;
-    case ImageType::kPng: TROUPE_RETURN_IF_ERROR(decode_png(bytes, header, image)); break;
-    case ImageType::kWebp: TROUPE_RETURN_IF_ERROR(decode_webp(bytes, header, image)); break;
+    case ImageType::kJpeg:
+      TROUPE_RETURN_IF_ERROR(decode_jpeg(bytes, header, image));
+      break;
+    case ImageType::kPng:
+      TROUPE_RETURN_IF_ERROR(decode_png(bytes, header, image));
+      break;
+    case ImageType::kWebp:
+      TROUPE_RETURN_IF_ERROR(decode_webp(bytes, header, image));
+      break;
   }
   return upright(std::move(image), header.orientation);
 }

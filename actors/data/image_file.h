@@ -10,7 +10,8 @@ namespace troupe {
 
 enum class ImageType { kJpeg, kPng, kWebp };
 
-/// What an image file's header says. The size is the stored one; `orientation` is Exif's (1: as stored; 5 to 8 exchange the sides).
+/// What an image file's header says. The size is the stored one; `orientation` is Exif's (1: as stored; 5 to 8 exchange
+/// the sides).
 struct ImageHeader {
   ImageType type = ImageType::kJpeg;
   int64_t stored_width = 0, stored_height = 0;
@@ -20,8 +21,9 @@ struct ImageHeader {
   int64_t height() const { return sides_exchanged() ? stored_width : stored_height; }
 };
 
-/// Tells the type by content and reads size and orientation without decoding. InvalidArgument with the reason: empty, another type
-/// (by name), a header that does not parse, a file that ends before its end mark, more than 2^28 pixels, an animation.
+/// Tells the type by content and reads size and orientation without decoding. InvalidArgument with the reason: empty,
+/// another type (by name), a header that does not parse, a file that ends before its end mark, more than 2^28 pixels,
+/// an animation.
 Result<ImageHeader> read_image_header(std::string_view bytes);
 
 /// 8-bit RGB, rows top to bottom, [height, width, 3].
@@ -30,8 +32,8 @@ struct RgbImage {
   std::vector<uint8_t> pixels;
 };
 
-/// Decodes and applies the orientation. Grey becomes RGB, CMYK is converted (inverted, as Adobe writes it), alpha is laid on white,
-/// 16-bit samples are read by their high byte. DataLoss when the data are damaged or end early.
+/// Decodes and applies the orientation. Grey becomes RGB, CMYK is converted (inverted, as Adobe writes it), alpha is
+/// laid on white, 16-bit samples are read by their high byte. DataLoss when the data are damaged or end early.
 Result<RgbImage> decode_image(std::string_view bytes);
 
 }  // namespace troupe

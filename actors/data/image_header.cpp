@@ -15,7 +15,9 @@ uint32_t be32(std::string_view s, size_t i) { return be16(s, i) << 16 | be16(s, 
 uint32_t le16(std::string_view s, size_t i) { return byte_at(s, i) | byte_at(s, i + 1) << 8; }
 uint32_t le32(std::string_view s, size_t i) { return le16(s, i) | le16(s, i + 2) << 16; }
 uint32_t le24(std::string_view s, size_t i) { return le16(s, i) | byte_at(s, i + 2) << 16; }
-std::string_view part(std::string_view s, size_t from, size_t size) { return from >= s.size() ? std::string_view() : s.substr(from, size); }
+std::string_view part(std::string_view s, size_t from, size_t size) {
+  return from >= s.size() ? std::string_view() : s.substr(from, size);
+}
 
 /// The orientation in a TIFF-form Exif block; 1 when it has none that is valid.
 int exif_orientation(std::string_view tiff) {
@@ -57,8 +59,10 @@ Result<ImageHeader> jpeg_header(std::string_view s) {
     } else if (marker == 0xE1 && header.orientation == 1 && body.starts_with(std::string_view("Exif\0\0", 6))) {
       header.orientation = exif_orientation(body.substr(6));
     } else if (marker == 0xDA) {
-      // The end mark may be followed by padding, so it is searched for, from the back; what is embedded before the scan does not count.
-      if (s.rfind("\xFF\xD9") == std::string_view::npos || s.rfind("\xFF\xD9") < at) return invalid_argument("is a JPEG that is cut off");
+      // The end mark may be followed by padding, so it is searched for, from the back; what is embedded before the scan
+      // does not count.
+      if (s.rfind("\xFF\xD9") == std::string_view::npos || s.rfind("\xFF\xD9") < at)
+        return invalid_argument("is a JPEG that is cut off");
       return header;
     } else if (marker == 0xD9) {
       break;
@@ -128,9 +132,12 @@ Result<ImageHeader> header_by_content(std::string_view s) {
 
 Result<ImageHeader> read_image_header(std::string_view bytes) {
   TROUPE_ASSIGN(const auto header, header_by_content(bytes));
-  const std::string size = std::to_string(header.stored_width) + " x " + std::to_string(header.stored_height) + " pixels";
-  if (header.stored_width <= 0 || header.stored_height <= 0) return invalid_argument("has a header that states " + size);
-  if (header.stored_width > kMaxPixels / header.stored_height) return invalid_argument("states " + size + ", more than the limit of 2^28");
+  const std::string size =
+      std::to_string(header.stored_width) + " x " + std::to_string(header.stored_height) + " pixels";
+  if (header.stored_width <= 0 || header.stored_height <= 0)
+    return invalid_argument("has a header that states " + size);
+  if (header.stored_width > kMaxPixels / header.stored_height)
+    return invalid_argument("states " + size + ", more than the limit of 2^28");
   return header;
 }
 

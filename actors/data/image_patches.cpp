@@ -11,7 +11,8 @@ namespace {
 
 /// uint8 [3, height, width], contiguous.
 at::Tensor scaled_channels(const RgbImage& image, ImageSize scaled) {
-  const auto bytes = at::from_blob(const_cast<uint8_t*>(image.pixels.data()), {image.height, image.width, 3}, at::kByte);
+  const auto bytes =
+      at::from_blob(const_cast<uint8_t*>(image.pixels.data()), {image.height, image.width, 3}, at::kByte);
   const auto channels = bytes.permute({2, 0, 1}).contiguous();
   if (scaled.height == image.height && scaled.width == image.width) return channels;
   return at::_upsample_bicubic2d_aa(channels.unsqueeze(0), {scaled.height, scaled.width}, false)[0].contiguous();
@@ -28,7 +29,8 @@ std::array<float, 256> normalised(double mean, double deviation, double rescale)
 
 }  // namespace
 
-at::Tensor image_patches(const RgbImage& image, ImageSize scaled, const VisionConfig& vision, const ProcessorConfig& processor) {
+at::Tensor image_patches(const RgbImage& image, ImageSize scaled, const VisionConfig& vision,
+                         const ProcessorConfig& processor) {
   const at::Tensor channels = scaled_channels(image, scaled);
   const int64_t p = vision.patch_size, merge = vision.merge_size, frames = vision.temporal_patch_size;
   const int64_t rows = scaled.height / p, columns = scaled.width / p;

@@ -10,8 +10,9 @@
 namespace troupe {
 
 /// Scales a picture (bicubic with antialiasing on 8-bit values), normalises it and cuts it into patches.
-/// Returns fp32 [patches, in_channels * temporal_patch_size * patch_size^2] on the CPU: patches by merge blocks in raster order, inside of
-/// a block in raster order; in a patch channel, frame (the picture repeated), row, column.
-at::Tensor image_patches(const RgbImage& image, ImageSize scaled, const VisionConfig& vision, const ProcessorConfig& processor);
+/// Returns fp32 [patches, in_channels * temporal_patch_size * patch_size^2] on the CPU: patches by merge blocks in
+/// raster order, inside of a block in raster order; in a patch channel, frame (the picture repeated), row, column.
+at::Tensor image_patches(const RgbImage& image, ImageSize scaled, const VisionConfig& vision,
+                         const ProcessorConfig& processor);
 
 }  // namespace troupe

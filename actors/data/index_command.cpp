@@ -27,8 +27,12 @@ Result<Arguments> read_arguments(int argc, char** argv) {
   if (i < argc && std::string(argv[i]) == "index") ++i;
   for (; i < argc; i += 2) {
     const std::string name = argv[i];
-    std::string* value = name == "--job" ? &arguments.job : name == "--out" ? &arguments.out : name == "--eval-out" ? &arguments.eval_out : nullptr;
-    if (value == nullptr) return invalid_argument("index: option '" + name + "' is not known; --job, --out and --eval-out are");
+    std::string* value = name == "--job"        ? &arguments.job
+                         : name == "--out"      ? &arguments.out
+                         : name == "--eval-out" ? &arguments.eval_out
+                                                : nullptr;
+    if (value == nullptr)
+      return invalid_argument("index: option '" + name + "' is not known; --job, --out and --eval-out are");
     if (i + 1 >= argc) return invalid_argument("index: option '" + name + "' needs a path");
     *value = argv[i + 1];
   }
@@ -49,7 +53,8 @@ void print_progress(int64_t done, int64_t total) { std::cout << "progress " << d
 /// The report on bad records: where each is and what is wrong, the first ones spelt out.
 std::string report(const SampleIndex& index) {
   std::ostringstream text;
-  text << index.bad.size() << " of " << index.total_records << " records cannot be used (data.on_bad_record: skip goes on without them):\n";
+  text << index.bad.size() << " of " << index.total_records
+       << " records cannot be used (data.on_bad_record: skip goes on without them):\n";
   for (size_t i = 0; i < index.bad.size() && i < kShownBadRecords; ++i) {
     const BadRecord& bad = index.bad[i];
     text << "  " << bad.file << ':' << bad.line << ": record '" << bad.id << "': " << bad.reason << '\n';
@@ -98,8 +103,9 @@ Result<std::string> run(int argc, char** argv) {
   TROUPE_ASSIGN(const auto arguments, read_arguments(argc, argv));
   TROUPE_ASSIGN(const auto spec, read_job(arguments.job));
   TROUPE_ASSIGN(const auto config, read_model_config(spec.model.path));
-  auto index = spec.data.synthetic ? Result<SampleIndex>(synthetic_index(*spec.data.synthetic, config, spec.training.seed))
-                                   : build(spec, spec.data.sources, config);
+  auto index = spec.data.synthetic
+                   ? Result<SampleIndex>(synthetic_index(*spec.data.synthetic, config, spec.training.seed))
+                   : build(spec, spec.data.sources, config);
   if (!index.ok()) return index.error();
   int64_t held_out = 0;
   for (const auto& sample : index->samples) held_out += in_eval_split(sample, spec.eval.split);

@@ -4,7 +4,8 @@
 
 namespace troupe {
 
-std::vector<std::array<int64_t, 3>> mrope_positions(int64_t tokens, const std::vector<IndexedImage>& images, int64_t merge) {
+std::vector<std::array<int64_t, 3>> mrope_positions(int64_t tokens, const std::vector<IndexedImage>& images,
+                                                    int64_t merge) {
   std::vector<std::array<int64_t, 3>> positions;
   positions.reserve(static_cast<size_t>(tokens));
   int64_t next = 0;

@@ -67,7 +67,8 @@ Result<ProcessorConfig> read_processor_config(const std::string& folder) {
 Status ProcessorConfig::check_against(const VisionConfig& vision, const std::string& folder) const {
   const auto check = [&](const char* key, const std::optional<int64_t>& here, int64_t model) -> Status {
     if (!here || *here == model) return {};
-    return invalid_argument("the image processor file in " + folder + " has " + key + " " + std::to_string(*here) + ", but config.json has " + std::to_string(model));
+    return invalid_argument("the image processor file in " + folder + " has " + key + " " + std::to_string(*here) +
+                            ", but config.json has " + std::to_string(model));
   };
   TROUPE_RETURN_IF_ERROR(check("patch_size", patch_size, vision.patch_size));
   TROUPE_RETURN_IF_ERROR(check("temporal_patch_size", temporal_patch_size, vision.temporal_patch_size));

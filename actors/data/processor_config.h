@@ -10,7 +10,8 @@
 
 namespace troupe {
 
-/// What a model folder's image processor file says: preprocessor_config.json, or the image_processor part of processor_config.json.
+/// What a model folder's image processor file says: preprocessor_config.json, or the image_processor part of
+/// processor_config.json.
 struct ProcessorConfig {
   std::optional<int64_t> min_pixels, max_pixels;
   std::array<double, 3> mean = {0.48145466, 0.4578275, 0.40821073};  // OpenAI CLIP's

@@ -22,7 +22,8 @@ std::string quoted(std::string s) {
 }
 
 bool is_empty(const Json& value) {
-  return value.is_null() || (value.is_string() && value.get_ref<const std::string&>().empty()) || (value.is_array() && value.empty());
+  return value.is_null() || (value.is_string() && value.get_ref<const std::string&>().empty()) ||
+         (value.is_array() && value.empty());
 }
 
 /// The value of `key`, or nullptr when it is missing, null, "" or [].
@@ -43,10 +44,14 @@ Status read_image_list(const Json& value, const std::string& key, std::vector<st
     images.push_back(value.get<std::string>());
     return {};
   }
-  if (!value.is_array()) return invalid_argument("key '" + key + "' is a " + value.type_name() + "; a path or a list of paths is understood");
+  if (!value.is_array())
+    return invalid_argument("key '" + key + "' is a " + value.type_name() +
+                            "; a path or a list of paths is understood");
   for (const auto& item : value) {
     if (!item.is_string() || item.get_ref<const std::string&>().empty())
-      return invalid_argument("key '" + key + "' holds " + (item.is_string() ? "an empty path" : std::string("a ") + item.type_name()) + "; paths are understood");
+      return invalid_argument("key '" + key + "' holds " +
+                              (item.is_string() ? "an empty path" : std::string("a ") + item.type_name()) +
+                              "; paths are understood");
     images.push_back(item.get<std::string>());
   }
   return {};
@@ -64,13 +69,17 @@ bool looks_like_picture(const Json& value) {
 
 Status read_images(const Json& object, Record& record) {
   for (const char* key : {"video", "videos", "audio", "audios"})
-    if (present(object, key)) return invalid_argument(std::string("key '") + key + "' is not read yet; images and text are");
+    if (present(object, key))
+      return invalid_argument(std::string("key '") + key + "' is not read yet; images and text are");
   const Json *one = present(object, "image"), *many = present(object, "images");
-  if (one != nullptr && many != nullptr && *one != *many) return invalid_argument("has both 'image' and 'images', and they differ");
-  if (const Json* value = one != nullptr ? one : many) return read_image_list(*value, one != nullptr ? "image" : "images", record.images);
+  if (one != nullptr && many != nullptr && *one != *many)
+    return invalid_argument("has both 'image' and 'images', and they differ");
+  if (const Json* value = one != nullptr ? one : many)
+    return read_image_list(*value, one != nullptr ? "image" : "images", record.images);
   // Pictures under a key that is not read must not vanish silently.
   for (const auto& [key, value] : object.items())
-    if (looks_like_picture(value)) return invalid_argument("key '" + key + "' names pictures but is not read; use 'image' or 'images'");
+    if (looks_like_picture(value))
+      return invalid_argument("key '" + key + "' names pictures but is not read; use 'image' or 'images'");
   return {};
 }
 
@@ -81,16 +90,20 @@ Status read_turn(const Json& turn, size_t number, const char* role_key, const ch
   const auto role = turn.find(role_key), text = turn.find(text_key);
   if (role == turn.end() || !role->is_string()) return invalid_argument(where + " has no '" + role_key + "'");
   const auto known = role_of(role->get_ref<const std::string&>());
-  if (!known) return invalid_argument(where + " is by " + quoted(role->get<std::string>()) + "; human, user, gpt, assistant and system are understood");
+  if (!known)
+    return invalid_argument(where + " is by " + quoted(role->get<std::string>()) +
+                            "; human, user, gpt, assistant and system are understood");
   if (text == turn.end()) return invalid_argument(where + " has no '" + text_key + "'");
-  if (!text->is_string()) return invalid_argument(where + ": '" + text_key + "' is a " + text->type_name() + "; a string is understood");
+  if (!text->is_string())
+    return invalid_argument(where + ": '" + text_key + "' is a " + text->type_name() + "; a string is understood");
   record.turns.push_back({*known, text->get<std::string>()});
   return {};
 }
 
 Status read_turns(const Json& object, Record& record) {
   if (const Json* system = present(object, "system")) {
-    if (!system->is_string()) return invalid_argument("key 'system' is a " + std::string(system->type_name()) + "; a string is understood");
+    if (!system->is_string())
+      return invalid_argument("key 'system' is a " + std::string(system->type_name()) + "; a string is understood");
     record.turns.push_back({Role::kSystem, system->get<std::string>()});
   }
   const bool sharegpt = object.contains("conversations"), openai = object.contains("messages");
@@ -99,11 +112,13 @@ Status read_turns(const Json& object, Record& record) {
   const char* key = sharegpt ? "conversations" : "messages";
   const Json& list = object.at(key);
   if (is_empty(list)) return invalid_argument(std::string("'") + key + "' is empty");
-  if (!list.is_array()) return invalid_argument(std::string("'") + key + "' is a " + list.type_name() + ", not a list of turns");
+  if (!list.is_array())
+    return invalid_argument(std::string("'") + key + "' is a " + list.type_name() + ", not a list of turns");
   for (size_t i = 0; i < list.size(); ++i) {
     // Either pair of spellings may stand in either list.
     const bool openai_turn = list[i].is_object() && list[i].contains("role");
-    TROUPE_RETURN_IF_ERROR(read_turn(list[i], i + 1, openai_turn ? "role" : "from", openai_turn ? "content" : "value", record));
+    TROUPE_RETURN_IF_ERROR(
+        read_turn(list[i], i + 1, openai_turn ? "role" : "from", openai_turn ? "content" : "value", record));
   }
   return {};
 }
@@ -116,7 +131,8 @@ Status check_order(const std::vector<Turn>& turns) {
     if (turns[i].role == due) continue;
     if (turns[i].role == Role::kSystem) return invalid_argument("has a system turn that is not the first");
     if (i == first) return invalid_argument("starts with an answer; a question must come first");
-    return invalid_argument(std::string("has two ") + role_name(turns[i].role) + " turns in a row; they must alternate");
+    return invalid_argument(std::string("has two ") + role_name(turns[i].role) +
+                            " turns in a row; they must alternate");
   }
   if (turns.back().role != Role::kAssistant) return invalid_argument("ends with a question that has no answer");
   return {};
@@ -125,13 +141,15 @@ Status check_order(const std::vector<Turn>& turns) {
 Status check_placeholders(const Record& record) {
   const size_t placeholders = count_placeholders(record), images = record.images.size();
   if (placeholders == images) return {};
-  return invalid_argument(std::to_string(placeholders) + " " + std::string(kImagePlaceholder) + (placeholders == 1 ? " placeholder" : " placeholders") +
-                          " in the user turns, but " + std::to_string(images) + (images == 1 ? " image" : " images"));
+  return invalid_argument(std::to_string(placeholders) + " " + std::string(kImagePlaceholder) +
+                          (placeholders == 1 ? " placeholder" : " placeholders") + " in the user turns, but " +
+                          std::to_string(images) + (images == 1 ? " image" : " images"));
 }
 
 Status read_record(const Json& object, Record& record) {
   if (!object.is_object()) return invalid_argument("is a " + std::string(object.type_name()) + ", not an object");
-  if (const auto id = object.find("id"); id != object.end() && !id->is_null()) record.id = id->is_string() ? id->get<std::string>() : id->dump();
+  if (const auto id = object.find("id"); id != object.end() && !id->is_null())
+    record.id = id->is_string() ? id->get<std::string>() : id->dump();
   TROUPE_RETURN_IF_ERROR(read_turns(object, record));
   TROUPE_RETURN_IF_ERROR(check_order(record.turns));
   TROUPE_RETURN_IF_ERROR(read_images(object, record));
@@ -142,9 +160,12 @@ Status read_record(const Json& object, Record& record) {
 
 const char* role_name(Role role) {
   switch (role) {
-    case Role::kSystem: return "system";
-    case Role::kUser: return "user";
-    case Role::kAssistant: return "assistant";
+    case Role::kSystem:
+      return "system";
+    case Role::kUser:
+      return "user";
+    case Role::kAssistant:
+      return "assistant";
   }
   return "?";
 }
@@ -153,7 +174,9 @@ size_t count_placeholders(const Record& record) {
   size_t n = 0;
   for (const auto& turn : record.turns) {
     if (turn.role != Role::kUser) continue;
-    for (size_t at = turn.text.find(kImagePlaceholder); at != std::string::npos; at = turn.text.find(kImagePlaceholder, at + kImagePlaceholder.size())) ++n;
+    for (size_t at = turn.text.find(kImagePlaceholder); at != std::string::npos;
+         at = turn.text.find(kImagePlaceholder, at + kImagePlaceholder.size()))
+      ++n;
   }
   return n;
 }

@@ -16,11 +16,12 @@ struct Turn {
   std::string text;
 };
 
-/// One training record in the one form that the rest of the folder knows, whatever spelling the file uses (docs/data.md has the table).
+/// One training record in the one form that the rest of the folder knows, whatever spelling the file uses (docs/data.md
+/// has the table).
 struct Record {
-  std::string id;                    // the record's own; empty when it has none
-  std::vector<std::string> images;   // paths as written, in reading order
-  std::vector<Turn> turns;           // an optional system turn, then user and assistant in turn, an answer last
+  std::string id;                   // the record's own; empty when it has none
+  std::vector<std::string> images;  // paths as written, in reading order
+  std::vector<Turn> turns;          // an optional system turn, then user and assistant in turn, an answer last
 };
 
 /// What stands for an image in the text of a user turn.
@@ -28,8 +29,8 @@ inline constexpr std::string_view kImagePlaceholder = "<image>";
 /// Placeholders in the user turns, which is where they count; elsewhere the word is text.
 size_t count_placeholders(const Record& record);
 
-/// Parses one JSON object. On failure the message is the reason for the report and `record.id` is filled if the object has one.
-/// Checks roles, their order and the number of placeholders; opens no image.
+/// Parses one JSON object. On failure the message is the reason for the report and `record.id` is filled if the object
+/// has one. Checks roles, their order and the number of placeholders; opens no image.
 Status parse_record(std::string_view json, Record& record);
 
 }  // namespace troupe

@@ -11,7 +11,8 @@ bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; 
 /// Walks an array's elements without parsing them.
 class ArrayScanner {
  public:
-  ArrayScanner(std::string_view bytes, size_t at, int64_t line, RecordFile& out) : bytes_(bytes), at_(at), line_(line), out_(out) {}
+  ArrayScanner(std::string_view bytes, size_t at, int64_t line, RecordFile& out)
+      : bytes_(bytes), at_(at), line_(line), out_(out) {}
 
   void run() {
     ++at_;  // the opening bracket

@@ -24,8 +24,8 @@ struct RecordFile {
   std::optional<Fault> fault;
 };
 
-/// Finds the records of a JSON array or of JSON lines, told apart by the first character and not by the file's name. A byte-order mark,
-/// CRLF line ends and blank lines are skipped. Cost: one pass over the bytes.
+/// Finds the records of a JSON array or of JSON lines, told apart by the first character and not by the file's name. A
+/// byte-order mark, CRLF line ends and blank lines are skipped. Cost: one pass over the bytes.
 RecordFile find_records(std::string_view bytes);
 
 }  // namespace troupe

@@ -14,13 +14,13 @@ Result<std::array<int64_t, 2>> pixel_bounds(const DataSpec& data, const Processo
   const int64_t least = data.min_pixels ? *data.min_pixels : processor.min_pixels.value_or(56 * 56);
   const int64_t most = data.max_pixels ? *data.max_pixels : processor.max_pixels.value_or(28 * 28 * 1280);
   if (least < 0 || most <= 0 || least > most)
-    return invalid_argument("the pixel limits are min_pixels " + std::to_string(least) + " and max_pixels " + std::to_string(most) +
-                            "; 0 <= min_pixels <= max_pixels is valid");
+    return invalid_argument("the pixel limits are min_pixels " + std::to_string(least) + " and max_pixels " +
+                            std::to_string(most) + "; 0 <= min_pixels <= max_pixels is valid");
   return std::array<int64_t, 2>{least, most};
 }
 
-Result<std::unique_ptr<SampleReader>> SampleReader::create(const DataSpec& data, const std::vector<DataSource>& sources, const std::string& model_folder,
-                                                           const ModelConfig& config) {
+Result<std::unique_ptr<SampleReader>> SampleReader::create(const DataSpec& data, const std::vector<DataSource>& sources,
+                                                           const std::string& model_folder, const ModelConfig& config) {
   std::unique_ptr<SampleReader> reader(new SampleReader());
   reader->sources_ = sources;
   reader->data_ = data;
@@ -35,7 +35,8 @@ Result<std::unique_ptr<SampleReader>> SampleReader::create(const DataSpec& data,
   reader->min_pixels_ = bounds[0];
   reader->max_pixels_ = bounds[1];
   TROUPE_ASSIGN(reader->template_, read_chat_template(model_folder));
-  if (reader->template_.source.empty()) spdlog::warn("{} has no chat template; Qwen's default form is used", model_folder);
+  if (reader->template_.source.empty())
+    spdlog::warn("{} has no chat template; Qwen's default form is used", model_folder);
   TROUPE_ASSIGN(std::shared_ptr<const Tokenizer> tokenizer, Tokenizer::load(model_folder));
   TROUPE_ASSIGN(reader->form_, ChatForm::create(std::move(tokenizer), reader->template_, config, data.supervise));
   return reader;
@@ -44,7 +45,8 @@ Result<std::unique_ptr<SampleReader>> SampleReader::create(const DataSpec& data,
 Result<std::shared_ptr<const MappedFile>> SampleReader::open_image(int source, const std::string& path) const {
   namespace fs = std::filesystem;
   if (path.find("://") != std::string::npos || path.starts_with("data:"))
-    return invalid_argument("image '" + path.substr(0, 60) + "' is no path; files are read, neither URLs nor inline data");
+    return invalid_argument("image '" + path.substr(0, 60) +
+                            "' is no path; files are read, neither URLs nor inline data");
   const DataSource& from = sources_[static_cast<size_t>(source)];
   const fs::path root = from.image_root.empty() ? fs::path(from.path).parent_path() : fs::path(from.image_root);
   fs::path file = root / path;
@@ -64,12 +66,14 @@ Result<IndexedImage> SampleReader::grid(int source, const std::string& path) con
   const auto header = read_image_header(file->bytes());
   if (!header.ok()) return make_error(header.error().code, "image '" + path + "' " + header.error().message);
   const auto& vision = config_.vision;
-  const auto scaled = scaled_size({header->height(), header->width()}, vision.patch_size * vision.merge_size, min_pixels_, max_pixels_);
+  const auto scaled =
+      scaled_size({header->height(), header->width()}, vision.patch_size * vision.merge_size, min_pixels_, max_pixels_);
   if (!scaled.ok()) return make_error(scaled.error().code, "image '" + path + "' " + scaled.error().message);
   return grid_of(*scaled, vision.patch_size);
 }
 
-Result<SampleTokens> SampleReader::tokenize(int source, const Record& record, const std::vector<IndexedImage>* grids) const {
+Result<SampleTokens> SampleReader::tokenize(int source, const Record& record,
+                                            const std::vector<IndexedImage>* grids) const {
   std::vector<IndexedImage> images;
   if (grids != nullptr) {
     images = *grids;
@@ -80,7 +84,8 @@ Result<SampleTokens> SampleReader::tokenize(int source, const Record& record, co
     }
   }
   TROUPE_ASSIGN(auto tokens, form_->tokenize(record, std::move(images)));
-  if (data_.too_long == TooLong::kTruncateText && data_.max_sample_tokens > 0) truncate_text(tokens, data_.max_sample_tokens, config_.vision.merge_size);
+  if (data_.too_long == TooLong::kTruncateText && data_.max_sample_tokens > 0)
+    truncate_text(tokens, data_.max_sample_tokens, config_.vision.merge_size);
   return tokens;
 }
 
@@ -99,8 +104,10 @@ std::array<uint64_t, 2> SampleReader::settings_hash() const {
   number(form_->tokenizer().content_hash());
   number(template_.hash);
   add(template_.default_system);
-  for (const int64_t value : {min_pixels_, max_pixels_, config_.vision.patch_size, config_.vision.merge_size, config_.image_token, config_.vision_start_token,
-                              config_.vision_end_token, data_.max_sample_tokens, static_cast<int64_t>(data_.too_long), static_cast<int64_t>(data_.supervise)})
+  for (const int64_t value :
+       {min_pixels_, max_pixels_, config_.vision.patch_size, config_.vision.merge_size, config_.image_token,
+        config_.vision_start_token, config_.vision_end_token, data_.max_sample_tokens,
+        static_cast<int64_t>(data_.too_long), static_cast<int64_t>(data_.supervise)})
     number(value);
   const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
   return {hash.high64, hash.low64};

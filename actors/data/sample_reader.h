@@ -16,13 +16,14 @@
 
 namespace troupe {
 
-/// From bytes in a source to tokens and image files: what the indexer and the dataset both do, in one place so that they cannot differ.
-/// Thread-safe; the sources stay mapped while it lives.
+/// From bytes in a source to tokens and image files: what the indexer and the dataset both do, in one place so that
+/// they cannot differ. Thread-safe; the sources stay mapped while it lives.
 class SampleReader {
  public:
-  /// Errors name the file: a source that cannot be opened, tokenizer, template or processor files that are not understood.
-  static Result<std::unique_ptr<SampleReader>> create(const DataSpec& data, const std::vector<DataSource>& sources, const std::string& model_folder,
-                                                      const ModelConfig& config);
+  /// Errors name the file: a source that cannot be opened, tokenizer, template or processor files that are not
+  /// understood.
+  static Result<std::unique_ptr<SampleReader>> create(const DataSpec& data, const std::vector<DataSource>& sources,
+                                                      const std::string& model_folder, const ModelConfig& config);
 
   int sources() const { return static_cast<int>(sources_.size()); }
   const DataSource& source(int i) const { return sources_[static_cast<size_t>(i)]; }
@@ -32,14 +33,16 @@ class SampleReader {
   int64_t min_pixels() const { return min_pixels_; }
   int64_t max_pixels() const { return max_pixels_; }
 
-  /// Opens an image of a record. A path is taken below the source's image_root unless it is absolute; when it does not exist as written,
-  /// backslashes in it are read as slashes. URLs and inline data are refused.
+  /// Opens an image of a record. A path is taken below the source's image_root unless it is absolute; when it does not
+  /// exist as written, backslashes in it are read as slashes. URLs and inline data are refused.
   Result<std::shared_ptr<const MappedFile>> open_image(int source, const std::string& path) const;
   /// The grid of an image by its header; errors name path and reason.
   Result<IndexedImage> grid(int source, const std::string& path) const;
-  /// Tokens of a record, with its images' grids read from their headers unless given. data.too_long: truncate_text is applied.
+  /// Tokens of a record, with its images' grids read from their headers unless given. data.too_long: truncate_text is
+  /// applied.
   Result<SampleTokens> tokenize(int source, const Record& record, const std::vector<IndexedImage>* grids) const;
-  /// Hash of everything that decides tokens and grids except the image files: sources, tokenizer, template, limits, options.
+  /// Hash of everything that decides tokens and grids except the image files: sources, tokenizer, template, limits,
+  /// options.
   std::array<uint64_t, 2> settings_hash() const;
 
  private:
@@ -54,7 +57,8 @@ class SampleReader {
   int64_t min_pixels_ = 0, max_pixels_ = 0;
 };
 
-/// Pixel limits in force: the spec's, else the folder's, else the published processor's. InvalidArgument when the least exceeds the greatest.
+/// Pixel limits in force: the spec's, else the folder's, else the published processor's. InvalidArgument when the least
+/// exceeds the greatest.
 Result<std::array<int64_t, 2>> pixel_bounds(const DataSpec& data, const ProcessorConfig& processor);
 
 }  // namespace troupe

@@ -40,11 +40,13 @@ Result<SplitPattern> SplitPattern::compile(const std::string& pattern) {
   const std::string text = with_unicode_spaces(pattern);
   int code_number = 0;
   PCRE2_SIZE offset = 0;
-  pcre2_code* code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), PCRE2_UTF | PCRE2_UCP, &code_number, &offset, nullptr);
+  pcre2_code* code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), PCRE2_UTF | PCRE2_UCP,
+                                   &code_number, &offset, nullptr);
   if (code == nullptr) {
     PCRE2_UCHAR message[256] = {};
     pcre2_get_error_message(code_number, message, sizeof(message));
-    return invalid_argument("the split pattern '" + pattern + "' does not compile: " + reinterpret_cast<const char*>(message) + " at " + std::to_string(offset));
+    return invalid_argument("the split pattern '" + pattern + "' does not compile: " +
+                            reinterpret_cast<const char*>(message) + " at " + std::to_string(offset));
   }
   pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // without it matching is slower, not different
   return SplitPattern(std::shared_ptr<const void>(code, [code](const void*) { pcre2_code_free(code); }));
@@ -52,15 +54,19 @@ Result<SplitPattern> SplitPattern::compile(const std::string& pattern) {
 
 Status SplitPattern::split(std::string_view text, std::vector<std::string_view>& pieces) const {
   const auto* code = static_cast<const pcre2_code*>(code_.get());
-  const std::unique_ptr<pcre2_match_data, void (*)(pcre2_match_data*)> match(pcre2_match_data_create_from_pattern(code, nullptr), pcre2_match_data_free);
+  const std::unique_ptr<pcre2_match_data, void (*)(pcre2_match_data*)> match(
+      pcre2_match_data_create_from_pattern(code, nullptr), pcre2_match_data_free);
   const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
   size_t done = 0;  // everything before it is in `pieces`
   size_t from = 0;
   while (from < text.size()) {
     int rc = pcre2_match(code, subject, text.size(), from, PCRE2_NO_UTF_CHECK, match.get(), nullptr);
-    if (rc == PCRE2_ERROR_JIT_STACKLIMIT) rc = pcre2_match(code, subject, text.size(), from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, match.get(), nullptr);
+    if (rc == PCRE2_ERROR_JIT_STACKLIMIT)
+      rc = pcre2_match(code, subject, text.size(), from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, match.get(), nullptr);
     if (rc == PCRE2_ERROR_NOMATCH) break;
-    if (rc < 0) return internal_error("splitting a text of " + std::to_string(text.size()) + " bytes failed with PCRE2 error " + std::to_string(rc));
+    if (rc < 0)
+      return internal_error("splitting a text of " + std::to_string(text.size()) + " bytes failed with PCRE2 error " +
+                            std::to_string(rc));
     const PCRE2_SIZE* bounds = pcre2_get_ovector_pointer(match.get());
     if (bounds[1] == bounds[0]) {  // an empty match splits nothing: step over one character
       from = bounds[1] + 1;

@@ -14,7 +14,8 @@ class SplitPattern {
  public:
   /// InvalidArgument with PCRE2's message and the position in the pattern.
   static Result<SplitPattern> compile(const std::string& pattern);
-  /// Cuts `text` (well-formed UTF-8) into the matches and the pieces between them, in order, without empty ones; appended to `pieces`.
+  /// Cuts `text` (well-formed UTF-8) into the matches and the pieces between them, in order, without empty ones;
+  /// appended to `pieces`.
   Status split(std::string_view text, std::vector<std::string_view>& pieces) const;
 
  private:

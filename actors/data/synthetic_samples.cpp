@@ -30,7 +30,8 @@ Stream stream_of(uint64_t seed, int64_t sample, uint64_t purpose) {
 IndexedImage synthetic_image(const SyntheticData& synthetic, const VisionConfig& vision) {
   const auto side = [&](int64_t pixels) {
     const double block = static_cast<double>(vision.patch_size * vision.merge_size);
-    return static_cast<int32_t>(std::max(1.0, std::nearbyint(static_cast<double>(pixels) / block)) * static_cast<double>(vision.merge_size));
+    return static_cast<int32_t>(std::max(1.0, std::nearbyint(static_cast<double>(pixels) / block)) *
+                                static_cast<double>(vision.merge_size));
   };
   IndexedImage image;
   image.h = side(synthetic.height);
@@ -40,7 +41,8 @@ IndexedImage synthetic_image(const SyntheticData& synthetic, const VisionConfig&
 
 }  // namespace
 
-SampleTokens synthetic_tokens(const SyntheticData& synthetic, const ModelConfig& config, uint64_t seed, int64_t sample) {
+SampleTokens synthetic_tokens(const SyntheticData& synthetic, const ModelConfig& config, uint64_t seed,
+                              int64_t sample) {
   SampleTokens out;
   for (int i = 0; i < synthetic.images; ++i) {
     IndexedImage image = synthetic_image(synthetic, config.vision);
@@ -54,7 +56,9 @@ SampleTokens synthetic_tokens(const SyntheticData& synthetic, const ModelConfig&
   Stream stream = stream_of(seed, sample, 1);
   for (int i = 0; i < synthetic.text_tokens;) {
     const auto id = static_cast<int64_t>(stream.next() % static_cast<uint64_t>(config.text.vocabulary));
-    if (id == config.image_token || id == config.video_token || id == config.vision_start_token || id == config.vision_end_token) continue;
+    if (id == config.image_token || id == config.video_token || id == config.vision_start_token ||
+        id == config.vision_end_token)
+      continue;
     out.ids.push_back(id);
     out.supervised.push_back(i >= synthetic.text_tokens / 2);
     ++i;
@@ -65,8 +69,9 @@ SampleTokens synthetic_tokens(const SyntheticData& synthetic, const ModelConfig&
 SampleIndex synthetic_index(const SyntheticData& synthetic, const ModelConfig& config, uint64_t seed) {
   SampleIndex index;
   index.total_records = synthetic.samples;
-  index.digest = "synthetic-" + std::to_string(seed) + "-" + std::to_string(synthetic.images) + "x" + std::to_string(synthetic.height) + "x" +
-                 std::to_string(synthetic.width) + "-" + std::to_string(synthetic.text_tokens) + "-" + std::to_string(synthetic.samples);
+  index.digest = "synthetic-" + std::to_string(seed) + "-" + std::to_string(synthetic.images) + "x" +
+                 std::to_string(synthetic.height) + "x" + std::to_string(synthetic.width) + "-" +
+                 std::to_string(synthetic.text_tokens) + "-" + std::to_string(synthetic.samples);
   const SampleTokens first = synthetic_tokens(synthetic, config, seed, 0);  // all samples have one shape
   for (int64_t i = 0; i < synthetic.samples; ++i) {
     IndexedSample sample;

@@ -7,8 +7,9 @@
 
 namespace troupe {
 
-/// Made-up samples for benches: pure functions of (seed, sample number). Each has its images first (vision start, pads, vision end), then
-/// random text tokens of which the second half is supervised. Sides are rounded to whole merge blocks.
+/// Made-up samples for benches: pure functions of (seed, sample number). Each has its images first (vision start, pads,
+/// vision end), then random text tokens of which the second half is supervised. Sides are rounded to whole merge
+/// blocks.
 SampleTokens synthetic_tokens(const SyntheticData& synthetic, const ModelConfig& config, uint64_t seed, int64_t sample);
 /// The index of all of them.
 SampleIndex synthetic_index(const SyntheticData& synthetic, const ModelConfig& config, uint64_t seed);

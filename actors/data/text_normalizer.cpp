@@ -40,14 +40,19 @@ size_t first_invalid_utf8(std::string_view text) {
 }
 
 Result<std::string> normalize_nfc(std::string_view text) {
-  if (std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; })) return std::string(text);
-  if (text.size() > size_t{1} << 30) return invalid_argument("a text of " + std::to_string(text.size()) + " bytes is longer than 1 GiB");
+  if (std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; }))
+    return std::string(text);
+  if (text.size() > size_t{1} << 30)
+    return invalid_argument("a text of " + std::to_string(text.size()) + " bytes is longer than 1 GiB");
   UErrorCode code = U_ZERO_ERROR;
   const UNormalizer2* nfc = unorm2_getNFCInstance(&code);
-  std::vector<UChar> wide(text.size()), composed(text.size() * 3 + 1);  // composition never lengthens UTF-16 more than threefold
+  std::vector<UChar> wide(text.size()),
+      composed(text.size() * 3 + 1);  // composition never lengthens UTF-16 more than threefold
   int32_t wide_size = 0;
-  u_strFromUTF8(wide.data(), static_cast<int32_t>(wide.size()), &wide_size, text.data(), static_cast<int32_t>(text.size()), &code);
-  const int32_t composed_size = unorm2_normalize(nfc, wide.data(), wide_size, composed.data(), static_cast<int32_t>(composed.size()), &code);
+  u_strFromUTF8(wide.data(), static_cast<int32_t>(wide.size()), &wide_size, text.data(),
+                static_cast<int32_t>(text.size()), &code);
+  const int32_t composed_size =
+      unorm2_normalize(nfc, wide.data(), wide_size, composed.data(), static_cast<int32_t>(composed.size()), &code);
   std::string out(static_cast<size_t>(std::max(composed_size, 0)) * 3 + 1, '\0');
   int32_t size = 0;
   u_strToUTF8(out.data(), static_cast<int32_t>(out.size()), &size, composed.data(), composed_size, &code);

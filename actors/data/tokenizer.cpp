@@ -14,9 +14,12 @@ namespace {
 using Json = nlohmann::json;
 
 // What a ByteLevel step splits by when it is not told to leave that to a Split step.
-constexpr const char* kByteLevelPattern = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+constexpr const char* kByteLevelPattern =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-std::string type_of(const Json& node) { return node.is_object() ? node.value("type", std::string("?")) : std::string("?"); }
+std::string type_of(const Json& node) {
+  return node.is_object() ? node.value("type", std::string("?")) : std::string("?");
+}
 
 Status read_normalizer(const Json& node, bool& nfc) {
   if (node.is_null()) return {};
@@ -24,7 +27,8 @@ Status read_normalizer(const Json& node, bool& nfc) {
     for (const auto& child : node.at("normalizers")) TROUPE_RETURN_IF_ERROR(read_normalizer(child, nfc));
     return {};
   }
-  if (type_of(node) != "NFC") return invalid_argument("normalizer '" + type_of(node) + "' is not understood; NFC or none is");
+  if (type_of(node) != "NFC")
+    return invalid_argument("normalizer '" + type_of(node) + "' is not understood; NFC or none is");
   nfc = true;
   return {};
 }
@@ -42,12 +46,15 @@ Status read_pre_tokenizer(const Json& node, std::vector<SplitPattern>& splits) {
     return {};
   }
   if (type == "Split") {
-    if (!node.at("pattern").contains("Regex") || node.value("behavior", std::string()) != "Isolated" || node.value("invert", false))
-      return invalid_argument("pre_tokenizer Split is understood with a Regex pattern, behavior Isolated and invert false");
+    if (!node.at("pattern").contains("Regex") || node.value("behavior", std::string()) != "Isolated" ||
+        node.value("invert", false))
+      return invalid_argument(
+          "pre_tokenizer Split is understood with a Regex pattern, behavior Isolated and invert false");
     return add_split(node.at("pattern").at("Regex").get<std::string>(), splits);
   }
   if (type == "ByteLevel") {
-    if (node.value("add_prefix_space", true)) return invalid_argument("pre_tokenizer ByteLevel is understood with add_prefix_space false");
+    if (node.value("add_prefix_space", true))
+      return invalid_argument("pre_tokenizer ByteLevel is understood with add_prefix_space false");
     return node.value("use_regex", true) ? add_split(kByteLevelPattern, splits) : Status();
   }
   return invalid_argument("pre_tokenizer '" + type + "' is not understood; Split and ByteLevel are");
@@ -68,8 +75,10 @@ Status read_merges(const Json& node, std::vector<ByteLevelBpe::Merge>& merges) {
   return {};
 }
 
-Result<std::unique_ptr<ByteLevelBpe>> read_model(const Json& model, std::unordered_map<std::string, int64_t>& vocabulary) {
-  if (type_of(model) != "BPE" && model.contains("type")) return invalid_argument("model '" + type_of(model) + "' is not understood; BPE is");
+Result<std::unique_ptr<ByteLevelBpe>> read_model(const Json& model,
+                                                 std::unordered_map<std::string, int64_t>& vocabulary) {
+  if (type_of(model) != "BPE" && model.contains("type"))
+    return invalid_argument("model '" + type_of(model) + "' is not understood; BPE is");
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
     if (model.contains(key) && model[key].is_string() && !model[key].get<std::string>().empty())
       return invalid_argument(std::string("model.") + key + " is not understood");
@@ -98,13 +107,15 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::load(const std::string& folder) {
       const AddedToken token{added.at("content").get<std::string>(), added.at("id").get<int64_t>()};
       t->ids_[token.spelling] = token.id;
       t->added_spellings_[token.id] = token.spelling;
-      if (!added.value("special", false) && !token.spelling.empty()) t->plain_added_[static_cast<unsigned char>(token.spelling[0])].push_back(token);
+      if (!added.value("special", false) && !token.spelling.empty())
+        t->plain_added_[static_cast<unsigned char>(token.spelling[0])].push_back(token);
     }
   } catch (const Json::exception& e) {
     return invalid_argument(t->file_ + " is not a tokenizer file that is understood: " + e.what());
   }
   for (auto& tokens : t->plain_added_)
-    std::stable_sort(tokens.begin(), tokens.end(), [](const auto& a, const auto& b) { return a.spelling.size() > b.spelling.size(); });
+    std::stable_sort(tokens.begin(), tokens.end(),
+                     [](const auto& a, const auto& b) { return a.spelling.size() > b.spelling.size(); });
   return t;
 }
 
@@ -116,7 +127,9 @@ const Tokenizer::AddedToken* Tokenizer::added_token_at(std::string_view text) co
 
 Status Tokenizer::encode(std::string_view text, std::vector<int64_t>& ids) const {
   if (const size_t at = first_invalid_utf8(text); at != std::string_view::npos)
-    return invalid_argument("the text is not valid UTF-8: byte " + std::to_string(static_cast<unsigned char>(text[at])) + " at position " + std::to_string(at));
+    return invalid_argument("the text is not valid UTF-8: byte " +
+                            std::to_string(static_cast<unsigned char>(text[at])) + " at position " +
+                            std::to_string(at));
   size_t done = 0;
   for (size_t i = 0; i < text.size();) {
     const AddedToken* token = added_token_at(text.substr(i));

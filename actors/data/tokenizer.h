@@ -14,15 +14,15 @@
 
 namespace troupe {
 
-/// The byte-level tokenizer of a model folder's tokenizer.json: NFC where the file asks for it, split regexes, byte-pair encoding.
-/// Ids equal those of Hugging Face tokenizers with `split_special_tokens`. Thread-safe.
+/// The byte-level tokenizer of a model folder's tokenizer.json: NFC where the file asks for it, split regexes,
+/// byte-pair encoding. Ids equal those of Hugging Face tokenizers with `split_special_tokens`. Thread-safe.
 class Tokenizer {
  public:
   /// Reads FOLDER/tokenizer.json. Errors name the file, the key and what is understood.
   static Result<std::unique_ptr<Tokenizer>> load(const std::string& folder);
 
-  /// Appends the ids of plain text. Spellings of control tokens in it stay text: no id of a special token ever comes out.
-  /// InvalidArgument when `text` is not well-formed UTF-8, with the position.
+  /// Appends the ids of plain text. Spellings of control tokens in it stay text: no id of a special token ever comes
+  /// out. InvalidArgument when `text` is not well-formed UTF-8, with the position.
   Status encode(std::string_view text, std::vector<int64_t>& ids) const;
   /// The id of a control or vocabulary token by its exact spelling; NotFound names spelling and file.
   Result<int64_t> id_of(const std::string& spelling) const;
@@ -48,9 +48,9 @@ class Tokenizer {
   bool nfc_ = false;
   std::vector<SplitPattern> splits_;
   std::unique_ptr<ByteLevelBpe> bpe_;
-  std::unordered_map<std::string, int64_t> ids_;                 // vocabulary and added tokens by spelling
-  std::unordered_map<int64_t, std::string> added_spellings_;     // by id
-  std::array<std::vector<AddedToken>, 256> plain_added_;         // by first byte, longest first
+  std::unordered_map<std::string, int64_t> ids_;              // vocabulary and added tokens by spelling
+  std::unordered_map<int64_t, std::string> added_spellings_;  // by id
+  std::array<std::vector<AddedToken>, 256> plain_added_;      // by first byte, longest first
 };
 
 }  // namespace troupe

@@ -56,7 +56,8 @@ class Reader {
     rest_.remove_prefix(size);
     return s;
   }
-  /// A count of elements that take at least `least_bytes` each: bounded by what is left, so that a bad count allocates nothing.
+  /// A count of elements that take at least `least_bytes` each: bounded by what is left, so that a bad count allocates
+  /// nothing.
   size_t count(size_t least_bytes) {
     const auto n = number<uint64_t>();
     if (n > rest_.size() / least_bytes) return fail(size_t{0});
@@ -182,8 +183,10 @@ Result<SampleIndex> SampleIndex::read(const std::string& path) {
   const auto size = header.number<uint64_t>(), checksum = header.number<uint64_t>();
   const auto payload = std::string_view(bytes).substr(kHeaderBytes);
   if (payload.size() != size)
-    return data_loss("the index " + path + " holds " + std::to_string(payload.size()) + " bytes, not the " + std::to_string(size) + " that it states");
-  if (XXH3_64bits(payload.data(), payload.size()) != checksum) return data_loss("the checksum of the index " + path + " is wrong");
+    return data_loss("the index " + path + " holds " + std::to_string(payload.size()) + " bytes, not the " +
+                     std::to_string(size) + " that it states");
+  if (XXH3_64bits(payload.data(), payload.size()) != checksum)
+    return data_loss("the checksum of the index " + path + " is wrong");
   Reader r(payload);
   SampleIndex index;
   index.digest = r.text();

@@ -6,7 +6,8 @@ namespace troupe {
 namespace {
 
 TEST_CASE("Merges are applied by rank and from the left") {
-  const auto bpe = ByteLevelBpe::create({{"a", 0}, {"b", 1}, {"aa", 2}, {"ab", 3}, {"aab", 4}}, {{"a", "b"}, {"a", "ab"}, {"a", "a"}});
+  const auto bpe = ByteLevelBpe::create({{"a", 0}, {"b", 1}, {"aa", 2}, {"ab", 3}, {"aab", 4}},
+                                        {{"a", "b"}, {"a", "ab"}, {"a", "a"}});
   REQUIRE(bpe.ok());
   std::vector<int64_t> ids;
   REQUIRE((*bpe)->encode("aaab", ids).ok());

@@ -10,8 +10,8 @@ namespace troupe {
 namespace {
 
 std::string record(const std::string& id, const std::string& images, const std::string& question) {
-  return R"({"id": ")" + id + R"(", "images": [)" + images + R"(], "conversations": [{"from": "human", "value": ")" + question +
-         R"("}, {"from": "gpt", "value": "Yes."}]})" + "\n";
+  return R"({"id": ")" + id + R"(", "images": [)" + images + R"(], "conversations": [{"from": "human", "value": ")" +
+         question + R"("}, {"from": "gpt", "value": "Yes."}]})" + "\n";
 }
 
 struct Opened {
@@ -25,14 +25,16 @@ struct Opened {
     auto index = build_index(spec, sources, fixture::path("model"), fixture::model_config(), nullptr);
     REQUIRE(index.ok());
     REQUIRE(index->bad.empty());
-    auto opened = open_dataset(spec, sources, fixture::path("model"), fixture::model_config(), std::move(index).value());
+    auto opened =
+        open_dataset(spec, sources, fixture::path("model"), fixture::model_config(), std::move(index).value());
     REQUIRE(opened.ok());
     dataset = std::move(opened).value();
   }
 };
 
 TEST_CASE("Tokens, supervised counts, grids and patches of a sample are those that the index states") {
-  const Opened opened(record("two", R"("rgb.png", "orientation6.jpg")", "<image> and <image>?") + record("none", "", "Hello"));
+  const Opened opened(record("two", R"("rgb.png", "orientation6.jpg")", "<image> and <image>?") +
+                      record("none", "", "Hello"));
   const auto& index = opened.dataset->index();
   REQUIRE(index.samples.size() == 2);
   for (size_t s = 0; s < 2; ++s) {
@@ -66,7 +68,8 @@ TEST_CASE("A file that changed since it was indexed is an error that names the s
   const Opened opened(record("a", "", "Hello") + record("b", "", "Hello"));
   auto index = opened.dataset->index();
   opened.scratch.write("records.jsonl", record("a", "", "Other words than those") + record("b", "", "Hello"));
-  const auto again = open_dataset(opened.spec, opened.sources, fixture::path("model"), fixture::model_config(), std::move(index));
+  const auto again =
+      open_dataset(opened.spec, opened.sources, fixture::path("model"), fixture::model_config(), std::move(index));
   REQUIRE(again.ok());
   const auto tokens = (*again)->tokens(0);
   REQUIRE_FALSE(tokens.ok());
@@ -82,9 +85,11 @@ TEST_CASE("Samples and images that do not exist are refused with their number") 
 }
 
 TEST_CASE("The text of a sample is its question and its last answer") {
-  const Opened opened(record("a", "", "Hello?") +
-                      R"({"messages": [{"role": "user", "content": "q1"}, {"role": "assistant", "content": "a1"}, {"role": "user", "content": "q2"},)"
-                      R"( {"role": "assistant", "content": "a2"}]})" "\n");
+  const Opened opened(
+      record("a", "", "Hello?") +
+      R"({"messages": [{"role": "user", "content": "q1"}, {"role": "assistant", "content": "a1"}, {"role": "user", "content": "q2"},)"
+      R"( {"role": "assistant", "content": "a2"}]})"
+      "\n");
   CHECK(opened.dataset->text(0)->question == "Hello?");
   CHECK(opened.dataset->text(0)->answer == "Yes.");
   CHECK(opened.dataset->text(1)->question == "user: q1\nassistant: a1\nuser: q2");

@@ -11,7 +11,9 @@
 /// The files that make_fixture.py wrote, and scratch folders for tests that write their own.
 namespace troupe::fixture {
 
-inline std::string path(const std::string& name) { return std::string(TROUPE_SOURCE_DIR) + "/tests/actors/data/fixture/" + name; }
+inline std::string path(const std::string& name) {
+  return std::string(TROUPE_SOURCE_DIR) + "/tests/actors/data/fixture/" + name;
+}
 
 inline std::string contents(const std::string& file) {
   std::ifstream in(file, std::ios::binary);

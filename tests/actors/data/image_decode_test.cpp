@@ -39,8 +39,10 @@ void check_close(const std::array<Colour, 4>& here, const std::array<Colour, 4>&
 constexpr Colour kRed{255, 0, 0}, kGreen{0, 255, 0}, kBlue{0, 0, 255}, kWhite{255, 255, 255};
 
 TEST_CASE("Colours come out right of every lossless and every lossy file") {
-  for (const char* name : {"rgb.png", "palette.png", "rgb.webp"}) check_close(quadrants(decoded(name)), {kRed, kGreen, kBlue, kWhite}, 0);
-  for (const char* name : {"rgb.jpg", "progressive.jpg"}) check_close(quadrants(decoded(name)), {kRed, kGreen, kBlue, kWhite}, 3);
+  for (const char* name : {"rgb.png", "palette.png", "rgb.webp"})
+    check_close(quadrants(decoded(name)), {kRed, kGreen, kBlue, kWhite}, 0);
+  for (const char* name : {"rgb.jpg", "progressive.jpg"})
+    check_close(quadrants(decoded(name)), {kRed, kGreen, kBlue, kWhite}, 3);
   check_close(quadrants(decoded("lossy.webp")), {kRed, kGreen, kBlue, kWhite}, 8);
 }
 
@@ -52,7 +54,8 @@ TEST_CASE("D15: grey becomes RGB and alpha is laid on white") {
   const std::array<Colour, 4> pale{Colour{255, 127, 127}, Colour{127, 255, 127}, Colour{127, 127, 255}, kWhite};
   check_close(quadrants(decoded("alpha.png")), pale, 0);
   check_close(quadrants(decoded("alpha.webp")), pale, 0);
-  check_close(quadrants(decoded("grey_alpha.png")), {Colour{165, 165, 165}, Colour{202, 202, 202}, Colour{142, 142, 142}, kWhite}, 1);
+  check_close(quadrants(decoded("grey_alpha.png")),
+              {Colour{165, 165, 165}, Colour{202, 202, 202}, Colour{142, 142, 142}, kWhite}, 1);
   check_close(quadrants(decoded("palette_clear.png")), {kWhite, kGreen, kBlue, kWhite}, 0);
 }
 

@@ -22,7 +22,9 @@ TEST_CASE("Size and type come from the content of every kind of file that is rea
     REQUIRE(header.ok());
     CHECK(header->stored_width == 48);
     CHECK(header->stored_height == 32);
-    const auto type = name.ends_with(".jpg") ? ImageType::kJpeg : name.ends_with(".png") ? ImageType::kPng : ImageType::kWebp;
+    const auto type = name.ends_with(".jpg")   ? ImageType::kJpeg
+                      : name.ends_with(".png") ? ImageType::kPng
+                                               : ImageType::kWebp;
     CHECK(header->type == type);
   }
 }

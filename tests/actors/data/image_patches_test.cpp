@@ -21,7 +21,8 @@ TEST_CASE("Grids and patches equal those of the published image processor") {
     const std::string bytes = fixture::contents(folder + "/" + name);
     const auto header = read_image_header(bytes);
     REQUIRE(header.ok());
-    const auto scaled = scaled_size({header->height(), header->width()}, 28, manifest.at("min_pixels"), manifest.at("max_pixels"));
+    const auto scaled =
+        scaled_size({header->height(), header->width()}, 28, manifest.at("min_pixels"), manifest.at("max_pixels"));
     REQUIRE(scaled.ok());
     const IndexedImage grid = grid_of(*scaled, vision.patch_size);
     CHECK(std::vector<int64_t>{grid.t, grid.h, grid.w} == entry.at("grid").get<std::vector<int64_t>>());
@@ -34,7 +35,8 @@ TEST_CASE("Grids and patches equal those of the published image processor") {
     std::memcpy(expected.data(), raw.data(), raw.size());
     double worst = 0;
     const float* here = patches.data_ptr<float>();
-    for (size_t i = 0; i < expected.size(); ++i) worst = std::max(worst, std::abs(static_cast<double>(here[i]) - expected[i]));
+    for (size_t i = 0; i < expected.size(); ++i)
+      worst = std::max(worst, std::abs(static_cast<double>(here[i]) - expected[i]));
     // Lossless files agree to rounding of fp32; JPEG decoders may differ by one step of a channel.
     const double step = 1.0 / 255 / 0.26130258;
     CHECK(worst <= (name.ends_with(".jpg") ? 1.01 * step : 1e-5));

@@ -13,7 +13,9 @@ struct Data {
   fixture::Scratch scratch;
   DataSpec spec;
   Data() { std::filesystem::copy(fixture::path("pictures"), scratch.path("pictures")); }
-  std::string source(const std::string& text, const std::string& name = "records.jsonl") { return scratch.write(name, text); }
+  std::string source(const std::string& text, const std::string& name = "records.jsonl") {
+    return scratch.write(name, text);
+  }
   SampleIndex index(const std::vector<std::string>& paths) {
     std::vector<DataSource> sources;
     for (const auto& path : paths) sources.push_back({path, scratch.path("pictures"), take, take_records});
@@ -28,8 +30,8 @@ struct Data {
 
 std::string record(const std::string& id, const std::string& image = "", const std::string& question = "What?") {
   const std::string picture = image.empty() ? "" : R"("image": ")" + image + R"(", )";
-  return R"({"id": ")" + id + R"(", )" + picture + R"("conversations": [{"from": "human", "value": ")" + (image.empty() ? "" : "<image>\\n") + question +
-         R"("}, {"from": "gpt", "value": "It is a cat."}]})";
+  return R"({"id": ")" + id + R"(", )" + picture + R"("conversations": [{"from": "human", "value": ")" +
+         (image.empty() ? "" : "<image>\\n") + question + R"("}, {"from": "gpt", "value": "It is a cat."}]})";
 }
 
 TEST_CASE("The index holds offsets, grids, token and supervised counts of every record") {
@@ -70,14 +72,18 @@ TEST_CASE("D21, D23: array, lines, byte-order mark and CRLF give the same sample
 TEST_CASE("D01, D09, D11: every bad record is listed with file, line, id and reason, and the good ones stay") {
   Data data;
   data.scratch.write("pictures/zero.jpg", "");
-  const std::string file = data.source(record("good") + "\n" + record("gone", "nowhere.png") + "\n" + record("zero", "zero.jpg") + "\n" +
-                                       record("gif", "frames.gif") + "\n" + R"({"id": "count", "image": "rgb.png", "conversations": [)" +
-                                       R"({"from": "human", "value": "x"}, {"from": "gpt", "value": "y"}]})" + "\n{\"id\": \"cut\", \n" + record("url", "http://x/a.png") + "\n");
+  const std::string file =
+      data.source(record("good") + "\n" + record("gone", "nowhere.png") + "\n" + record("zero", "zero.jpg") + "\n" +
+                  record("gif", "frames.gif") + "\n" + R"({"id": "count", "image": "rgb.png", "conversations": [)" +
+                  R"({"from": "human", "value": "x"}, {"from": "gpt", "value": "y"}]})" + "\n{\"id\": \"cut\", \n" +
+                  record("url", "http://x/a.png") + "\n");
   const auto index = data.index({file});
   CHECK(index.samples.size() == 1);
   REQUIRE(index.bad.size() == 6);
   const std::vector<std::string> ids{"gone", "zero", "gif", "count", "records.jsonl:6", "url"};
-  const std::vector<std::string> reasons{"nowhere.png", "0 bytes", "a GIF", "0 <image> placeholders in the user turns, but 1 image", "not valid JSON", "URLs"};
+  const std::vector<std::string> reasons{"nowhere.png",    "0 bytes",
+                                         "a GIF",          "0 <image> placeholders in the user turns, but 1 image",
+                                         "not valid JSON", "URLs"};
   for (size_t i = 0; i < 6; ++i) {
     CHECK(index.bad[i].file == file);
     CHECK(index.bad[i].line == static_cast<int64_t>(i) + 2);
@@ -148,7 +154,8 @@ TEST_CASE("take picks the first records by number and spreads a fraction evenly"
 
 TEST_CASE("Sources follow each other in the spec's order and records keep their numbers when some are not taken") {
   Data data;
-  const std::string one = data.source(record("a") + "\n" + record("b"), "one.jsonl"), two = data.source(record("c"), "two.jsonl");
+  const std::string one = data.source(record("a") + "\n" + record("b"), "one.jsonl"),
+                    two = data.source(record("c"), "two.jsonl");
   data.take_records = 1;
   const auto index = data.index({two, one});
   REQUIRE(index.samples.size() == 2);
@@ -191,8 +198,8 @@ TEST_CASE("The digest changes with content, limits, supervision and the size of 
 TEST_CASE("Progress ends with all records done") {
   Data data;
   int64_t done = -1, total = -1;
-  const auto index = build_sample_index(data.spec, {{data.source(record("a")), "", 1, -1}}, fixture::path("model"), fixture::model_config(),
-                                        [&](int64_t d, int64_t t) { done = d, total = t; });
+  const auto index = build_sample_index(data.spec, {{data.source(record("a")), "", 1, -1}}, fixture::path("model"),
+                                        fixture::model_config(), [&](int64_t d, int64_t t) { done = d, total = t; });
   REQUIRE(index.ok());
   CHECK(done == 1);
   CHECK(total == 1);
@@ -200,11 +207,13 @@ TEST_CASE("Progress ends with all records done") {
 
 TEST_CASE("A source that does not exist and pixel limits that cross are refused by name") {
   Data data;
-  const auto missing = build_sample_index(data.spec, {{"/nowhere/a.json", "", 1, -1}}, fixture::path("model"), fixture::model_config(), nullptr);
+  const auto missing = build_sample_index(data.spec, {{"/nowhere/a.json", "", 1, -1}}, fixture::path("model"),
+                                          fixture::model_config(), nullptr);
   REQUIRE_FALSE(missing.ok());
   CHECK(missing.error().message.find("/nowhere/a.json") != std::string::npos);
   data.spec.min_pixels = 1000000;
-  const auto crossed = build_sample_index(data.spec, {{data.source(record("a")), "", 1, -1}}, fixture::path("model"), fixture::model_config(), nullptr);
+  const auto crossed = build_sample_index(data.spec, {{data.source(record("a")), "", 1, -1}}, fixture::path("model"),
+                                          fixture::model_config(), nullptr);
   REQUIRE_FALSE(crossed.ok());
   CHECK(crossed.error().message.find("1000000") != std::string::npos);
 }

@@ -62,11 +62,14 @@ struct Job {
     std::string text;
     for (int i = 0; i < count; ++i)
       text += R"({"id": "r)" + std::to_string(i) + R"(", "image": ")" + (i < bad ? "gone.png" : "rgb.png") +
-              R"(", "conversations": [{"from": "human", "value": "<image>"}, {"from": "gpt", "value": "Yes."}]})" "\n";
+              R"(", "conversations": [{"from": "human", "value": "<image>"}, {"from": "gpt", "value": "Yes."}]})"
+              "\n";
     return {scratch.write(name, text), fixture::path("pictures"), 1, -1};
   }
   Run index(std::vector<std::string> more = {}) {
-    std::vector<std::string> words{"troupe-actor", "index", "--job", scratch.write("job.yaml", job_spec_to_yaml(spec)), "--out", scratch.path("index")};
+    std::vector<std::string> words{"troupe-actor", "index",
+                                   "--job",        scratch.write("job.yaml", job_spec_to_yaml(spec)),
+                                   "--out",        scratch.path("index")};
     words.insert(words.end(), more.begin(), more.end());
     return run(words);
   }

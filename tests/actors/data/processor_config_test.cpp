@@ -16,13 +16,16 @@ ProcessorConfig read(const std::string& name, const std::string& text) {
 }
 
 TEST_CASE("All spellings of the pixel limits are read") {
-  for (const char* text : {R"({"min_pixels": 10, "max_pixels": 20})", R"({"size": {"shortest_edge": 10, "longest_edge": 20}})",
-                           R"({"size": {"min_pixels": 10, "max_pixels": 20}})", R"({"min_pixels": 10, "max_pixels": 20, "size": {"shortest_edge": 1, "longest_edge": 2}})"}) {
+  for (const char* text :
+       {R"({"min_pixels": 10, "max_pixels": 20})", R"({"size": {"shortest_edge": 10, "longest_edge": 20}})",
+        R"({"size": {"min_pixels": 10, "max_pixels": 20}})",
+        R"({"min_pixels": 10, "max_pixels": 20, "size": {"shortest_edge": 1, "longest_edge": 2}})"}) {
     const auto config = read("preprocessor_config.json", text);
     CHECK(config.min_pixels == 10);
     CHECK(config.max_pixels == 20);
   }
-  CHECK(read("processor_config.json", R"({"image_processor": {"min_pixels": 10, "image_mean": [0.5, 0.5, 0.5]}})").mean[1] == 0.5);
+  CHECK(read("processor_config.json", R"({"image_processor": {"min_pixels": 10, "image_mean": [0.5, 0.5, 0.5]}})")
+            .mean[1] == 0.5);
 }
 
 TEST_CASE("A folder without a processor file gives the published defaults") {

@@ -7,7 +7,8 @@ namespace {
 
 std::vector<std::string> texts(const std::string& bytes) {
   std::vector<std::string> out;
-  for (const auto& span : find_records(bytes).records) out.push_back(bytes.substr(static_cast<size_t>(span.offset), static_cast<size_t>(span.length)));
+  for (const auto& span : find_records(bytes).records)
+    out.push_back(bytes.substr(static_cast<size_t>(span.offset), static_cast<size_t>(span.length)));
   return out;
 }
 

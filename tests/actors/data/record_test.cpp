@@ -37,9 +37,12 @@ std::string with_image(const std::string& key) {
 }
 
 TEST_CASE("D19: both spellings of turns give the same record") {
-  const auto llava = good(R"({"id": 7, "conversations": [{"from": "system", "value": "s"}, {"from": "human", "value": "q"}, {"from": "gpt", "value": "a"}]})");
-  const auto messages = good(R"({"id": "7", "messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]})");
-  const auto column = good(R"({"id": "7", "system": "s", "messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]})");
+  const auto llava = good(
+      R"({"id": 7, "conversations": [{"from": "system", "value": "s"}, {"from": "human", "value": "q"}, {"from": "gpt", "value": "a"}]})");
+  const auto messages = good(
+      R"({"id": "7", "messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]})");
+  const auto column = good(
+      R"({"id": "7", "system": "s", "messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]})");
   for (const auto* record : {&llava, &messages, &column}) {
     CHECK(record->id == "7");
     REQUIRE(record->turns.size() == 3);
@@ -51,7 +54,8 @@ TEST_CASE("D19: both spellings of turns give the same record") {
 }
 
 TEST_CASE("D02, D03: one image as a string, as a list and under the alias are the same") {
-  for (const char* key : {R"("image": "a.png")", R"("image": ["a.png"])", R"("images": ["a.png"])", R"("images": "a.png")", R"("image": "a.png", "images": "a.png")"})
+  for (const char* key : {R"("image": "a.png")", R"("image": ["a.png"])", R"("images": ["a.png"])",
+                          R"("images": "a.png")", R"("image": "a.png", "images": "a.png")"})
     CHECK(good(with_image(key)).images == std::vector<std::string>{"a.png"});
   CHECK(says(with_image(R"("image": "a.png", "images": ["b.png"])"), "differ"));
   CHECK(says(with_image(R"("image": [["a.png"]])"), "'image'"));
@@ -67,22 +71,29 @@ TEST_CASE("D03: pictures under a key that is not read are refused by the key's n
 }
 
 TEST_CASE("D04: the four ways of writing a record without pictures are one") {
-  for (const char* key : {"", R"("image": "", )", R"("image": null, )", R"("image": [], )", R"("images": [], )"}) CHECK(good(with_key(key)).images.empty());
+  for (const char* key : {"", R"("image": "", )", R"("image": null, )", R"("image": [], )", R"("images": [], )"})
+    CHECK(good(with_key(key)).images.empty());
 }
 
 TEST_CASE("D01: a wrong number of placeholders is refused with both counts") {
-  CHECK(says(R"({"image": "a.png", "conversations": [{"from": "human", "value": "<image><image>"}, {"from": "gpt", "value": "y"}]})", "2 <image> placeholders in the user turns, but 1 image"));
-  CHECK(says(R"({"image": "a.png", "conversations": [{"from": "human", "value": "x"}, {"from": "gpt", "value": "y"}]})", "0 <image> placeholders in the user turns, but 1 image"));
-  CHECK(says(R"({"conversations": [{"from": "human", "value": "<image>"}, {"from": "gpt", "value": "y"}]})", "1 <image> placeholder in the user turns, but 0 images"));
+  CHECK(says(
+      R"({"image": "a.png", "conversations": [{"from": "human", "value": "<image><image>"}, {"from": "gpt", "value": "y"}]})",
+      "2 <image> placeholders in the user turns, but 1 image"));
+  CHECK(says(R"({"image": "a.png", "conversations": [{"from": "human", "value": "x"}, {"from": "gpt", "value": "y"}]})",
+             "0 <image> placeholders in the user turns, but 1 image"));
+  CHECK(says(R"({"conversations": [{"from": "human", "value": "<image>"}, {"from": "gpt", "value": "y"}]})",
+             "1 <image> placeholder in the user turns, but 0 images"));
 }
 
 TEST_CASE("D24: the placeholder's word in an answer or a system turn is not counted") {
-  const auto record = good(R"({"conversations": [{"from": "system", "value": "<image>"}, {"from": "human", "value": "x"}, {"from": "gpt", "value": "<image>"}]})");
+  const auto record = good(
+      R"({"conversations": [{"from": "system", "value": "<image>"}, {"from": "human", "value": "x"}, {"from": "gpt", "value": "<image>"}]})");
   CHECK(count_placeholders(record) == 0);
 }
 
 TEST_CASE("D19: odd speakers and orders are refused by name") {
-  const std::string q = R"({"from": "human", "value": "q"})", a = R"({"from": "gpt", "value": "a"})", s = R"({"from": "system", "value": "s"})";
+  const std::string q = R"({"from": "human", "value": "q"})", a = R"({"from": "gpt", "value": "a"})",
+                    s = R"({"from": "system", "value": "s"})";
   CHECK(says(with_turns(a + "," + q), "starts with an answer"));
   CHECK(says(with_turns(q + "," + q + "," + a), "two user turns in a row"));
   CHECK(says(with_turns(q + "," + a + "," + a), "two assistant turns in a row"));
@@ -103,7 +114,9 @@ TEST_CASE("D20: conversations that are empty, null or missing are refused by nam
   CHECK(good(with_turns(R"({"from": "human", "value": "q"}, {"from": "gpt", "value": ""})")).turns[1].text.empty());
 }
 
-TEST_CASE("What is no JSON object is refused, a lone surrogate and a broken UTF-8 byte included, and the id is kept when there is one") {
+TEST_CASE(
+    "What is no JSON object is refused, a lone surrogate and a broken UTF-8 byte included, and the id is kept when "
+    "there is one") {
   CHECK(says("[1]", "not an object"));
   CHECK(says(R"({"id": )", "not valid JSON"));
   CHECK(says(R"({"id": "\ud800"})", "not valid JSON"));

@@ -19,7 +19,9 @@ TEST_CASE("Matches and what lies between them become pieces and lose no byte") {
   CHECK(pieces_of("x", "").empty());
 }
 
-TEST_CASE("A pattern that matches nothing at a place steps over whole characters") { CHECK(pieces_of("x*", "ééx") == std::vector<std::string>{"éé", "x"}); }
+TEST_CASE("A pattern that matches nothing at a place steps over whole characters") {
+  CHECK(pieces_of("x*", "ééx") == std::vector<std::string>{"éé", "x"});
+}
 
 TEST_CASE("White space is Unicode's: no-break space and next line, but not the Mongolian vowel separator") {
   CHECK(pieces_of("\\s+", "a\u00A0\u0085b") == std::vector<std::string>{"a", "\u00A0\u0085", "b"});

@@ -20,7 +20,8 @@ std::string refusal(const std::string& text) {
   return tokenizer.ok() ? "" : tokenizer.error().to_string();
 }
 
-TEST_CASE("D25: ids of every script and spacing equal those of the original tokenizer, control spellings included as text") {
+TEST_CASE(
+    "D25: ids of every script and spacing equal those of the original tokenizer, control spellings included as text") {
   const auto tokenizer = fixture_tokenizer();
   for (const auto& expected : fixture::json("texts.json")) {
     const auto text = expected.at("text").get<std::string>();
@@ -92,9 +93,12 @@ TEST_CASE("Merges are read as strings and as pairs with the same result") {
 TEST_CASE("A tokenizer of another kind is refused by name") {
   CHECK(refusal("{").find("tokenizer.json") != std::string::npos);
   CHECK(refusal(R"({"pre_tokenizer": {"type": "Metaspace"}, "model": {}})").find("'Metaspace'") != std::string::npos);
-  CHECK(refusal(R"({"normalizer": {"type": "Lowercase"}, "pre_tokenizer": {"type": "ByteLevel"}, "model": {}})").find("'Lowercase'") != std::string::npos);
-  CHECK(refusal(R"({"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false}, "model": {"type": "Unigram", "vocab": []}})").find("'Unigram'") !=
-        std::string::npos);
+  CHECK(refusal(R"({"normalizer": {"type": "Lowercase"}, "pre_tokenizer": {"type": "ByteLevel"}, "model": {}})")
+            .find("'Lowercase'") != std::string::npos);
+  CHECK(
+      refusal(
+          R"({"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false}, "model": {"type": "Unigram", "vocab": []}})")
+          .find("'Unigram'") != std::string::npos);
   CHECK_FALSE(Tokenizer::load("/nowhere").ok());
 }
 
