@@ -67,6 +67,10 @@ class ArrayScanner {
     return false;
   }
   bool add(size_t begin, int64_t line) {
+    if (at_ == begin) {
+      fault(std::string("a record is due before '") + bytes_[at_] + "'");
+      return false;
+    }
     out_.records.push_back({static_cast<int64_t>(begin), static_cast<int64_t>(at_ - begin), line});
     return true;
   }

@@ -43,6 +43,8 @@ TEST_CASE("D23: a break in an array's structure is named with its line") {
   CHECK(fault("[{}\n{}]") == "2: ',' or ']' is due after a record");
   CHECK(fault("[{},\n{\"a\": [1,\n2") == "2: the record that begins here is cut off");
   CHECK(fault("[{},\n{\"a\": \"x\n") == "2: the record that begins here is cut off");
+  CHECK(fault("[{},\n,{}]") == "2: a record is due before ','");
+  CHECK(fault("[}") == "1: a record is due before '}'");
   CHECK(fault("[{}\n") == "2: the array is not closed");
   CHECK(fault("[{}]\nx") == "2: more text follows the closing ']'");
   CHECK(fault("") == "1: the file holds no record");
