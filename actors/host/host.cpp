@@ -164,6 +164,7 @@ Status Host::run_evaluation() {
     options.shuffle_images = arguments.value("shuffle_images", false);
   }
   job_->control->report_ready();
+  job_->control->report_prepared(1);
   TROUPE_ASSIGN(const Grant grant, job_->control->wait_grant(1, kGrantTimeout));
   if (grant.stop_after == 0) return job_->control->report_finished("{}");
   TROUPE_ASSIGN(const EvaluationResult result, evaluate(*job_, actors_, *executor_, 0, options));
