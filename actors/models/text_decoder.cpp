@@ -5,8 +5,6 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <numeric>
-#include <optional>
 #include <utility>
 
 #include "actors/kernels/kernels.h"
@@ -68,7 +66,9 @@ class QwenTextDecoder final : public TextDecoder {
  private:
   TextUnitPlan plan_unit(const TextUnitBatch& batch, const Indices& loss_rows) const;
   Lookup lookup(const Indices& ids, const Indices& skipped) const;
-  at::Tensor embed(const TextUnitBatch& batch, const TextUnitPlan& plan, const Indices& vision, const at::Tensor& vision_rows) const;
+  at::Tensor embed(const RowSharding& tokens, const Lookup& lookup, const Indices& vision, const at::Tensor& vision_rows) const;
+  TextHeadOutput run_unit(const TextUnitBatch& batch, const TextUnitPlan& plan, const at::Tensor& vision_rows, double scale, bool keep_context,
+                          DecoderContext& kept);
   at::Tensor run_layers(const at::Tensor& input, const TextUnitPlan& plan) const;
   void add_embedding_gradient(const DecoderContext& context, const at::Tensor& gradient) const;
   Indices local_vision_rows(const TextUnitBatch& batch, const RowSharding& tokens) const;
@@ -77,7 +77,6 @@ class QwenTextDecoder final : public TextDecoder {
   Communicator& tp_;
   bool sequence_;
   at::Device device_;
-  at::ScalarType dtype_;
   TrainedView embedding_, final_norm_, head_;
   std::vector<TextLayerViews> layers_;
   LocalHeads heads_;
@@ -89,7 +88,6 @@ QwenTextDecoder::QwenTextDecoder(const ModelConfig& config, ParameterStore& stor
       tp_(world.over({Axis::kTp})),
       sequence_(store.options().tp_sequence && tp_.size() > 1),
       device_(store.options().device),
-      dtype_(store.options().compute_dtype),
       embedding_(trained_view(store, "model.embed_tokens.weight")),
       final_norm_(trained_view(store, "model.norm.weight")),
       head_(text_.tied ? embedding_ : trained_view(store, "lm_head.weight")),
@@ -146,17 +144,13 @@ Indices QwenTextDecoder::local_vision_rows(const TextUnitBatch& batch, const Row
   return rows_between(rows, tokens.first_row(), tokens.first_row() + tokens.local_rows());
 }
 
-at::Tensor QwenTextDecoder::embed(const TextUnitBatch& batch, const TextUnitPlan& plan, const Indices& vision, const at::Tensor& vision_rows) const {
-  const Lookup wanted = lookup(to_host(batch.ids), to_host(batch.vision_positions));
-  const auto options = at::TensorOptions().dtype(dtype_).device(device_);
-  at::Tensor partial = at::zeros({plan.tokens.total_rows(), text_.hidden}, options);
-  partial.index_copy_(0, wanted.rows, embedding_.weight.index_select(0, wanted.indices));
-  at::Tensor rows = plan.tokens.reduce(partial);
-  if (!vision.empty()) {
-    TROUPE_CHECK(vision_rows.defined() && vision_rows.size(0) == static_cast<int64_t>(vision.size()));
-    rows.index_copy_(0, to_device(vision, device_), vision_rows.detach().to(dtype_));
-  }
-  return rows;
+at::Tensor QwenTextDecoder::embed(const RowSharding& tokens, const Lookup& lookup, const Indices& vision, const at::Tensor& vision_rows) const {
+  at::Tensor partial = at::zeros({tokens.total_rows(), text_.hidden}, embedding_.weight.options());
+  partial.index_copy_(0, lookup.rows, embedding_.weight.index_select(0, lookup.indices));
+  at::Tensor rows = tokens.reduce(partial);
+  if (vision.empty()) return rows;
+  TROUPE_CHECK(vision_rows.defined() && vision_rows.size(0) == static_cast<int64_t>(vision.size()));
+  return rows.index_copy_(0, to_device(vision, device_), vision_rows.detach().to(rows.scalar_type()));
 }
 
 at::Tensor QwenTextDecoder::run_layers(const at::Tensor& input, const TextUnitPlan& plan) const {
@@ -177,43 +171,47 @@ at::Tensor QwenTextDecoder::run_layers(const at::Tensor& input, const TextUnitPl
   return normed;
 }
 
+TextHeadOutput QwenTextDecoder::run_unit(const TextUnitBatch& batch, const TextUnitPlan& plan, const at::Tensor& vision_rows, double scale,
+                                        bool keep_context, DecoderContext& kept) {
+  const Indices vision = local_vision_rows(batch, plan.tokens);
+  kept.vision_rows = to_device(vision, device_);
+  kept.lookup = lookup(to_host(batch.ids), to_host(batch.vision_positions));
+  at::AutoGradMode graph(keep_context);
+  kept.input = embed(plan.tokens, kept.lookup, vision, vision_rows).requires_grad_(keep_context);
+  kept.output = run_layers(kept.input, plan);
+  at::NoGradGuard no_graph;
+  TextHeadInput head;
+  head.hidden = plan.loss.gather(kept.output.detach());
+  head.targets = batch.targets.to(device_);
+  head.weight = head_;
+  head.first_token = first_token_;
+  head.tokens = tokens_;
+  head.scale = scale;
+  head.want_gradient = keep_context;
+  head.want_predictions = !keep_context;
+  TextHeadOutput losses = text_head(head, tp_);
+  if (keep_context) kept.output_gradient = plan.loss.reduce(losses.hidden_gradient);
+  return losses;
+}
+
 TextResult QwenTextDecoder::forward(const TextUnitBatch& batch, const at::Tensor& vision_rows, double scale, bool keep_context,
                                     std::unique_ptr<TextContext>& context) {
   const Indices loss_rows = to_host(batch.loss_rows);
-  TextResult result;
-  result.sample_loss.assign(batch.sequence_starts.empty() ? 0 : batch.sequence_starts.size() - 1, 0.0);
   const TextUnitPlan plan = plan_unit(batch, loss_rows);
-  const Indices vision = local_vision_rows(batch, plan.tokens);
   auto kept = std::make_unique<DecoderContext>(plan.tokens);
-  if (vision_rows.defined()) {
-    kept->vision_shape = vision_rows.sizes().vec();
-    kept->vision_options = vision_rows.options();
-  } else {
-    kept->vision_shape = {0, text_.hidden};
-    kept->vision_options = at::TensorOptions().dtype(dtype_).device(device_);
-  }
+  kept->vision_shape = vision_rows.defined() ? vision_rows.sizes().vec() : Indices{0, text_.hidden};
+  kept->vision_options = vision_rows.defined() ? vision_rows.options() : embedding_.weight.options();
+  TextResult result;
+  result.sample_loss.assign(std::max<size_t>(batch.sequence_starts.size(), 1) - 1, 0.0);
   // Without a loss row nothing has a gradient; every tp rank knows it from the batch and leaves alike.
   if (!loss_rows.empty()) {
-    at::AutoGradMode graph(keep_context);
-    at::Tensor input = embed(batch, plan, vision, vision_rows).requires_grad_(keep_context);
-    const at::Tensor output = run_layers(input, plan);
-    at::NoGradGuard no_graph;
-    const TextHeadInput head{plan.loss.gather(output.detach()), batch.targets.to(device_), head_, first_token_, tokens_, scale, keep_context,
-                             !keep_context};
-    TextHeadOutput losses = text_head(head, tp_);
+    TextHeadOutput losses = run_unit(batch, plan, vision_rows, scale, keep_context, *kept);
     for (size_t i = 0; i < losses.losses.size(); ++i) {
       result.loss_sum += losses.losses[i];
       result.sample_loss[static_cast<size_t>(batch.loss_samples[i])] += losses.losses[i];
     }
     result.correct = losses.correct;
     result.predicted = std::move(losses.predicted);
-    if (keep_context) {
-      kept->input = input;
-      kept->output = output;
-      kept->output_gradient = plan.loss.reduce(losses.hidden_gradient);
-      kept->vision_rows = to_device(vision, device_);
-      if (embedding_.gradient.defined()) kept->lookup = lookup(to_host(batch.ids), to_host(batch.vision_positions));
-    }
   }
   if (keep_context) context = std::move(kept);
   return result;
@@ -228,8 +226,8 @@ void QwenTextDecoder::add_embedding_gradient(const DecoderContext& context, cons
 
 at::Tensor QwenTextDecoder::backward(std::unique_ptr<TextContext> context, bool want_vision_gradient) {
   auto& kept = static_cast<DecoderContext&>(*context);
-  if (!kept.input.defined()) return want_vision_gradient ? at::zeros(kept.vision_shape, kept.vision_options) : at::Tensor();
   if (!embedding_.gradient.defined() && !want_vision_gradient) return {};
+  if (!kept.input.defined()) return want_vision_gradient ? at::zeros(kept.vision_shape, kept.vision_options) : at::Tensor();
   kept.output.backward(kept.output_gradient);
   kept.output.reset();
   at::NoGradGuard no_graph;

@@ -14,6 +14,7 @@
 namespace troupe {
 
 /// One text unit of one lane: sequences concatenated without padding between them. S tokens in all; the same on every tp rank.
+/// Tensors lie on the CPU (the decoder reads them before any kernel is queued; on a device they cost a synchronisation each).
 struct TextUnitBatch {
   at::Tensor ids;          // int64 [S]
   at::Tensor positions;    // int64 [3, S] mRoPE rows t, h, w

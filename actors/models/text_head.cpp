@@ -1,6 +1,5 @@
 #include "actors/models/text_head.h"
 
-#include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
@@ -13,33 +12,21 @@
 #include <algorithm>
 #include <limits>
 
+#include "actors/kernels/matrix_product.h"
+
 namespace troupe {
 namespace {
 
-/// Logits of a chunk stay below this, in fp32.
-constexpr int64_t kChunkBytes = int64_t{64} << 20;
-
+/// From the padded number of vocabulary rows, which all ranks share.
 int64_t chunk_rows(const TextHeadInput& input) {
   const int64_t row_bytes = std::max<int64_t>(input.weight.weight.size(0), 1) * 4;
-  return std::max<int64_t>(kChunkBytes / row_bytes, 16);
+  return std::max<int64_t>(input.chunk_bytes / row_bytes, 1);
 }
 
 /// fp32 logits [n, tokens] of this rank's real vocabulary rows.
 at::Tensor local_logits(const at::Tensor& hidden, const at::Tensor& weight) {
-  if (hidden.scalar_type() == at::kFloat) return at::mm(hidden, weight.t());
-  if (hidden.is_cuda()) return at::mm(hidden, weight.t(), at::kFloat);
-  return at::mm(hidden, weight.t()).to(at::kFloat);
-}
-
-/// gradient += d^T x, in the gradient's own precision.
-void add_outer(at::Tensor gradient, const at::Tensor& d, const at::Tensor& x) {
-  if (gradient.scalar_type() == d.scalar_type()) {
-    gradient.addmm_(d.t(), x);
-  } else if (gradient.is_cuda()) {
-    at::addmm_out(gradient, gradient, d.t(), x, at::kFloat);
-  } else {
-    gradient.addmm_(d.to(gradient.scalar_type()).t(), x.to(gradient.scalar_type()));
-  }
+  if (hidden.is_cuda() && hidden.scalar_type() != at::kFloat) return at::mm(hidden, weight.t(), at::kFloat);
+  return product_with_transpose(hidden, weight).to(at::kFloat);
 }
 
 /// Per row of a chunk: the largest logit of the whole vocabulary, the sum of exponentials below it, the target's logit, and whether the target is the
@@ -101,8 +88,8 @@ void chunk_gradients(const TextHeadInput& input, const at::Tensor& hidden, const
     probability.scatter_add_(1, local.index.unsqueeze(1), minus.unsqueeze(1));
   }
   const at::Tensor d = probability.to(hidden.scalar_type());
-  at::mm_out(hidden_gradient, d, weight);
-  if (input.weight.gradient.defined()) add_outer(input.weight.gradient.narrow(0, 0, input.tokens), d, hidden);
+  hidden_gradient.copy_(product_with_transpose(d, weight.t()));
+  if (input.weight.gradient.defined()) add_transposed_product(input.weight.gradient.narrow(0, 0, input.tokens), d, hidden);
 }
 
 }  // namespace

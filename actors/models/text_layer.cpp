@@ -16,10 +16,6 @@ TrainedView fused_view(ParameterStore& store, const std::vector<std::string>& na
   return {store.fused_weight(names), store.fused_gradient(names)};
 }
 
-at::Tensor linear_of(const at::Tensor& x, const TrainedView& weight, const TrainedView& bias = {}) {
-  return linear(x, weight.weight, bias.weight, weight.gradient, bias.gradient);
-}
-
 }  // namespace
 
 TrainedView trained_view(ParameterStore& store, const std::string& name) {
@@ -72,18 +68,17 @@ void rotary_tables(const TextConfig& text, const at::Tensor& positions, at::Tens
 }
 
 at::Tensor text_attention(const TextLayerViews& views, const LocalHeads& heads, const TextUnitPlan& plan, const at::Tensor& normed, bool last) {
-  const at::Tensor qkv = linear_of(plan.tokens.enter(normed), views.qkv, views.qkv_bias);
+  const at::Tensor qkv = column_linear(plan.tokens, normed, views.qkv, views.qkv_bias);
   const auto [q, k, v] = rope_split(qkv, plan.cos, plan.sin, heads.query, heads.kv);
   const double scale = 1.0 / std::sqrt(static_cast<double>(heads.head_dim));
   at::Tensor mixed = varlen_attention(q, k, v, plan.sequence_starts, true, scale, heads.kv_of_query);
   mixed = mixed.view({mixed.size(0), heads.query * heads.head_dim});
   if (last) mixed = take_rows(mixed, plan.loss_rows);
-  return (last ? plan.loss : plan.tokens).leave(linear_of(mixed, views.output));
+  return row_linear(last ? plan.loss : plan.tokens, mixed, views.output);
 }
 
 at::Tensor text_mlp(const TextLayerViews& views, const RowSharding& rows, const at::Tensor& normed) {
-  const at::Tensor gate_up = linear_of(rows.enter(normed), views.gate_up);
-  return rows.leave(linear_of(swiglu(gate_up), views.down));
+  return row_linear(rows, swiglu(column_linear(rows, normed, views.gate_up)), views.down);
 }
 
 }  // namespace troupe

@@ -13,11 +13,6 @@
 /// Letters: S tokens, H hidden, h and g this rank's query and key/value heads, d head size, I this rank's MLP features, N rows.
 namespace troupe {
 
-/// A weight and the view of the flat gradient buffer that its gradient is added to (undefined: frozen).
-struct TrainedView {
-  at::Tensor weight, gradient;
-};
-
 /// The views of one layer in the store; q, k, v and gate, up are fused.
 struct TextLayerViews {
   TrainedView attention_norm, qkv, qkv_bias, output, mlp_norm, gate_up, down;

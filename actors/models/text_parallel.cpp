@@ -8,6 +8,10 @@
 #include <numeric>
 #include <utility>
 
+#include "actors/kernels/autograd_inputs.h"
+#include "actors/kernels/kernels.h"
+#include "actors/kernels/matrix_product.h"
+#include "actors/kernels/row_functions.h"
 #include "base/result.h"
 
 namespace troupe {
@@ -49,6 +53,32 @@ struct LeaveFunction : torch::autograd::Function<LeaveFunction> {
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const auto capsule = context->saved_data["sharding"].toCapsule();
     return {static_cast<ShardingHolder&>(*capsule).sharding.gather(gradients[0]), Variable()};
+  }
+};
+
+/// linear(enter(x)) that keeps this rank's rows instead of all of them.
+struct GatheredLinearFunction : torch::autograd::Function<GatheredLinearFunction> {
+  static Variable forward(AutogradContext* context, const Variable& local, const Variable& /*anchor*/, const RowSharding* sharding,
+                          const TrainedView* weight, const TrainedView* bias) {
+    context->saved_data["sharding"] = c10::IValue::make_capsule(c10::make_intrusive<ShardingHolder>(*sharding));
+    context->saved_data["weight"] = weight->weight;
+    if (weight->gradient.defined()) {
+      context->saved_data["weight_gradient"] = weight->gradient;
+      context->save_for_backward({local});
+    }
+    if (bias->gradient.defined()) context->saved_data["bias_gradient"] = bias->gradient;
+    return product_with_transpose(sharding->gather(local), weight->weight, bias->weight);
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const auto capsule = context->saved_data["sharding"].toCapsule();
+    const RowSharding& sharding = static_cast<ShardingHolder&>(*capsule).sharding;
+    const at::Tensor gradient = gradients[0].contiguous();
+    auto& saved = context->saved_data;
+    if (const auto found = saved.find("weight_gradient"); found != saved.end())
+      add_transposed_product(found->second.toTensor(), gradient, sharding.gather(context->get_saved_variables()[0]));
+    if (const auto found = saved.find("bias_gradient"); found != saved.end()) add_column_sums(gradient, found->second.toTensor());
+    const at::Tensor partial = product_with_transpose(gradient, saved["weight"].toTensor().t());
+    return {sharding.reduce(partial), Variable(), Variable(), Variable(), Variable()};
   }
 };
 
@@ -106,6 +136,16 @@ at::Tensor RowSharding::reduce(const at::Tensor& partial) const {
     tp_->reduce_scatter_rows_sum(mine, partial.contiguous(), rows_);
   }
   return mine;
+}
+
+at::Tensor column_linear(const RowSharding& rows, const at::Tensor& local, const TrainedView& weight, const TrainedView& bias) {
+  if (!rows.is_sharded()) return linear(rows.enter(local), weight.weight, bias.weight, weight.gradient, bias.gradient);
+  const at::Tensor anchor = weight_anchor(weight.gradient.defined() || bias.gradient.defined());
+  return GatheredLinearFunction::apply(local, anchor, &rows, &weight, &bias);
+}
+
+at::Tensor row_linear(const RowSharding& rows, const at::Tensor& x, const TrainedView& weight) {
+  return rows.leave(linear(x, weight.weight, {}, weight.gradient, {}));
 }
 
 }  // namespace troupe

@@ -11,6 +11,11 @@
 /// Source: Megatron-LM (arXiv:1909.08053), section 3, and tensor-sequence parallelism (arXiv:2205.05198), section 4.2.2.
 namespace troupe {
 
+/// A weight and the view of the flat gradient buffer that its gradient is added to (undefined: frozen).
+struct TrainedView {
+  at::Tensor weight, gradient;
+};
+
 /// The rows of one activation [N, H] over the tp ranks, between two parallel regions: all on every rank (plain tensor
 /// parallelism), or rank r holds its own `rows[r]` of them, in order (tensor-sequence parallelism). `enter` and `leave` are each other's mirror:
 /// the backward of one is the other. With one rank both return their argument. Owner thread only; the communicator outlives it.
@@ -47,5 +52,11 @@ class RowSharding {
   int64_t total_;
   std::vector<int64_t> rows_;  // of each rank; empty when replicated
 };
+
+/// A column-parallel product behind its `enter`: local rows [local, I], weight [O, I], bias [O] or undefined -> [total, O]. With sharded rows only the
+/// local ones are kept for the backward pass, which gathers them again for the weight's gradient.
+at::Tensor column_linear(const RowSharding& rows, const at::Tensor& local, const TrainedView& weight, const TrainedView& bias = {});
+/// A row-parallel product with its `leave`: [total, I] -> [local, O].
+at::Tensor row_linear(const RowSharding& rows, const at::Tensor& x, const TrainedView& weight);
 
 }  // namespace troupe

@@ -106,41 +106,48 @@ TextCase load_text_case(const std::string& name) {
   return c;
 }
 
-TextRun run_text_case(const TextCase& text_case, const TextRunOptions& options) {
+void run_on_ranks(int tp, const std::function<void(World&)>& work) {
   at::set_num_threads(1);
-  TextRun run;
-  run.ranks.resize(static_cast<size_t>(options.tp));
-  std::vector<std::unique_ptr<ParameterStore>> stores(run.ranks.size());
   MemoryKvStore meeting;
-  std::vector<std::string> errors(run.ranks.size());
+  std::vector<std::string> errors(static_cast<size_t>(tp));
   std::vector<std::thread> threads;
-  for (int rank = 0; rank < options.tp; ++rank) {
-    threads.emplace_back([&, rank, i = static_cast<size_t>(rank)] {
+  for (int rank = 0; rank < tp; ++rank) {
+    threads.emplace_back([&, rank] {
       try {
-        ParameterStoreOptions store_options;
-        store_options.components = {"text"};
-        if (options.frozen) store_options.frozen = {"text"};
-        store_options.tp = options.tp;
-        store_options.tp_rank = rank;
-        store_options.tp_sequence = options.sequence;
-        store_options.compute_dtype = options.dtype;
-        stores[i] = std::make_unique<ParameterStore>(text_case.config, store_options);
-        fill_weights(*stores[i], text_case);
-        WorldOptions world_options;
-        world_options.name = "text";
-        world_options.mesh.set(Axis::kTp, options.tp);
-        world_options.rank = rank;
-        world_options.axes = {{Axis::kTp}};
-        auto world = options.tp == 1 ? create_solo_world() : create_gloo_world(world_options, meeting).value();
-        run_rank(text_case, options, *stores[i], *world, run.ranks[i]);
+        WorldOptions options;
+        options.name = "text";
+        options.mesh.set(Axis::kTp, tp);
+        options.rank = rank;
+        options.axes = {{Axis::kTp}};
+        const auto world = tp == 1 ? create_solo_world() : create_gloo_world(options, meeting).value();
+        work(*world);
       } catch (const std::exception& e) {
-        errors[i] = e.what();
+        errors[static_cast<size_t>(rank)] = e.what();
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
   for (const std::string& error : errors)
     if (!error.empty()) FAIL(error);
+}
+
+TextRun run_text_case(const TextCase& text_case, const TextRunOptions& options) {
+  TextRun run;
+  run.ranks.resize(static_cast<size_t>(options.tp));
+  std::vector<std::unique_ptr<ParameterStore>> stores(run.ranks.size());
+  run_on_ranks(options.tp, [&](World& world) {
+    const auto rank = static_cast<size_t>(world.rank());
+    ParameterStoreOptions store_options;
+    store_options.components = {"text"};
+    if (options.frozen) store_options.frozen = {"text"};
+    store_options.tp = options.tp;
+    store_options.tp_rank = world.rank();
+    store_options.tp_sequence = options.sequence;
+    store_options.compute_dtype = options.dtype;
+    stores[rank] = std::make_unique<ParameterStore>(text_case.config, store_options);
+    fill_weights(*stores[rank], text_case);
+    run_rank(text_case, options, *stores[rank], world, run.ranks[rank]);
+  });
   join_gradients(run, stores);
   return run;
 }
