@@ -7,7 +7,8 @@ namespace troupe {
 Status Diagnostics::to_status() const {
   if (found_.empty()) return {};
   auto sorted = found_;
-  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first.line < b.first.line; });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.first.line < b.first.line; });
   std::string text;
   std::string last;
   for (const auto& [place, message] : sorted) {
@@ -21,7 +22,8 @@ Status Diagnostics::to_status() const {
 
 bool Diagnostics::mentions(const std::string& key) const {
   return std::any_of(keys_.begin(), keys_.end(), [&](const std::string& k) {
-    return k.compare(0, key.size(), key) == 0 && (k.size() == key.size() || k[key.size()] == '.' || k[key.size()] == '[');
+    return k.compare(0, key.size(), key) == 0 &&
+           (k.size() == key.size() || k[key.size()] == '.' || k[key.size()] == '[');
   });
 }
 
@@ -34,7 +36,8 @@ int edit_distance(const std::string& a, const std::string& b) {
     for (size_t j = 1; j <= m; ++j) {
       const int replace = d[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
       d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, replace});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
     }
   return d[n][m];
 }

@@ -15,7 +15,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool contains(const std::vector<std::string>& list, const std::string& word) { return std::find(list.begin(), list.end(), word) != list.end(); }
+bool contains(const std::vector<std::string>& list, const std::string& word) {
+  return std::find(list.begin(), list.end(), word) != list.end();
+}
 
 std::string divisors_text(int64_t n) {
   std::vector<std::string> out;
@@ -40,16 +42,23 @@ void check_components(const JobSpec& spec, const Section& groups) {
         holders[c].push_back(g.name);
     }
     if (contains(g.components, "text") && g.components.size() > 1)
-      groups.fail(g.name, "text together with " + join_words(g.components) + " in one group is not built yet; valid: text in a group of its own");
+      groups.fail(g.name, "text together with " + join_words(g.components) +
+                              " in one group is not built yet; valid: text in a group of its own");
   }
   for (const char* c : {"vision", "merger", "text"}) {
     const auto& h = holders[c];
-    if (h.empty() && !groups.diagnostics().mentions("groups")) groups.fail("", std::string("component '") + c + "' is in no group; valid: every component in exactly one group");
-    if (h.size() > 1) groups.fail(h[1], std::string("component '") + c + "' is in groups " + join_words(h, " and ") + "; valid: every component in exactly one group");
+    if (h.empty() && !groups.diagnostics().mentions("groups"))
+      groups.fail("", std::string("component '") + c + "' is in no group; valid: every component in exactly one group");
+    if (h.size() > 1)
+      groups.fail(h[1], std::string("component '") + c + "' is in groups " + join_words(h, " and ") +
+                            "; valid: every component in exactly one group");
   }
   const auto &v = holders["vision"], &m = holders["merger"];
   if (v.size() == 1 && m.size() == 1 && v != m)
-    groups.fail(m[0], "the merger in another group than the vision encoder is not built yet; valid: components [vision, merger] in '" + v[0] + "'");
+    groups.fail(m[0],
+                "the merger in another group than the vision encoder is not built yet; valid: components [vision, "
+                "merger] in '" +
+                    v[0] + "'");
 }
 
 void check_axes(const JobSpec& spec, const Section& groups) {
@@ -57,18 +66,23 @@ void check_axes(const JobSpec& spec, const Section& groups) {
     const bool text = contains(g.components, "text");
     const Section mesh = groups.section(g.name).section("mesh");
     if (text && g.mesh.size(Axis::kSp) > 1)
-      mesh.fail("sp", "value " + std::to_string(g.mesh.size(Axis::kSp)) + ": sequence parallelism of the text decoder over sp is not built yet; valid: 1 (tp with tp_sequence: true shards its sequence)");
+      mesh.fail("sp", "value " + std::to_string(g.mesh.size(Axis::kSp)) +
+                          ": sequence parallelism of the text decoder over sp is not built yet; valid: 1 (tp with "
+                          "tp_sequence: true shards its sequence)");
     if (!text && g.mesh.size(Axis::kTp) > 1)
-      mesh.fail("tp", "value " + std::to_string(g.mesh.size(Axis::kTp)) + ": tensor parallelism of the vision encoder is not built yet; valid: 1 (use sp)");
+      mesh.fail("tp", "value " + std::to_string(g.mesh.size(Axis::kTp)) +
+                          ": tensor parallelism of the vision encoder is not built yet; valid: 1 (use sp)");
     if (!text && g.tp_sequence) groups.section(g.name).fail("tp_sequence", "belongs to the group of component text");
-    if (text && g.unit_images > 0) groups.section(g.name).section("unit").fail("images", "belongs to the group of component vision");
+    if (text && g.unit_images > 0)
+      groups.section(g.name).section("unit").fail("images", "belongs to the group of component vision");
   }
 }
 
 void check_batch(const JobSpec& spec, const Section& training) {
   const GroupSpec* text = spec.group_of_component("text");
   if (!text) return;
-  for (const std::string& key : {std::string("training.global_batch"), std::string("training.microbatch"), "groups." + text->name + ".mesh"})
+  for (const std::string& key :
+       {std::string("training.global_batch"), std::string("training.microbatch"), "groups." + text->name + ".mesh"})
     if (training.diagnostics().mentions(key)) return;
   const TrainingSpec& t = spec.training;
   const int64_t dp = text->mesh.size(Axis::kDp);
@@ -76,37 +90,51 @@ void check_batch(const JobSpec& spec, const Section& training) {
   const int64_t unit = by_samples ? t.microbatch_samples : 1, divisor = dp * unit;
   if (t.global_batch % divisor == 0) return;
   std::string equation = "must be a multiple of dp of group '" + text->name + "'";
-  equation += by_samples ? " x microbatch.samples = " + std::to_string(dp) + " x " + std::to_string(unit) + " = " + std::to_string(divisor)
+  equation += by_samples ? " x microbatch.samples = " + std::to_string(dp) + " x " + std::to_string(unit) + " = " +
+                               std::to_string(divisor)
                          : " = " + std::to_string(dp);
-  training.fail("global_batch", "value " + std::to_string(t.global_batch) + " " + equation + "; valid: " + nearest_multiples(t.global_batch, divisor));
+  training.fail("global_batch", "value " + std::to_string(t.global_batch) + " " + equation +
+                                    "; valid: " + nearest_multiples(t.global_batch, divisor));
 }
 
 void check_training(const JobSpec& spec, const Section& root) {
   const Section training = root.section("training");
   const TrainingSpec& t = spec.training;
-  if (training.has("steps") && training.has("epochs")) training.fail("epochs", "excludes 'steps'; valid: one of the two");
-  if (!training.has("steps") && !training.has("epochs")) training.fail("steps", "is missing; valid: steps: NUMBER, or epochs: NUMBER");
+  if (training.has("steps") && training.has("epochs"))
+    training.fail("epochs", "excludes 'steps'; valid: one of the two");
+  if (!training.has("steps") && !training.has("epochs"))
+    training.fail("steps", "is missing; valid: steps: NUMBER, or epochs: NUMBER");
   const Section schedule = training.section("schedule");
-  if (schedule.has("warmup_ratio") && schedule.has("warmup_steps")) schedule.fail("warmup_steps", "excludes 'warmup_ratio'; valid: one of the two");
+  if (schedule.has("warmup_ratio") && schedule.has("warmup_steps"))
+    schedule.fail("warmup_steps", "excludes 'warmup_ratio'; valid: one of the two");
   if (t.steps && t.schedule.warmup_steps && *t.schedule.warmup_steps > *t.steps)
-    schedule.fail("warmup_steps", "value " + std::to_string(*t.schedule.warmup_steps) + " must be at most training.steps = " + std::to_string(*t.steps));
-  const bool any_trained = std::any_of(spec.components.begin(), spec.components.end(), [](const auto& c) { return c.second.train; });
-  if (!any_trained) root.fail("components", "every component is frozen (train: false); valid: at least one with train: true");
+    schedule.fail("warmup_steps", "value " + std::to_string(*t.schedule.warmup_steps) +
+                                      " must be at most training.steps = " + std::to_string(*t.steps));
+  const bool any_trained =
+      std::any_of(spec.components.begin(), spec.components.end(), [](const auto& c) { return c.second.train; });
+  if (!any_trained)
+    root.fail("components", "every component is frozen (train: false); valid: at least one with train: true");
   check_batch(spec, training);
 }
 
 void check_data(const JobSpec& spec, const Section& root) {
   const DataSpec& d = spec.data;
   const Section data = root.section("data");
-  if (!data.has("sources") && !data.has("synthetic")) root.fail("data", "has no records; valid: sources: [{path: FILE}], or synthetic: {...}");
+  if (!data.has("sources") && !data.has("synthetic"))
+    root.fail("data", "has no records; valid: sources: [{path: FILE}], or synthetic: {...}");
   if (data.has("sources") && data.has("synthetic")) data.fail("synthetic", "excludes 'sources'; valid: one of the two");
-  if (data.has("sources") && d.sources.empty() && data.find("sources")->items.empty()) data.fail("sources", "is empty; valid: at least one {path: FILE}");
+  if (data.has("sources") && d.sources.empty() && data.find("sources")->items.empty())
+    data.fail("sources", "is empty; valid: at least one {path: FILE}");
   if (d.min_pixels && d.max_pixels && *d.min_pixels > *d.max_pixels)
-    data.fail("min_pixels", "value " + std::to_string(*d.min_pixels) + " must be at most max_pixels = " + std::to_string(*d.max_pixels));
+    data.fail("min_pixels", "value " + std::to_string(*d.min_pixels) +
+                                " must be at most max_pixels = " + std::to_string(*d.max_pixels));
   const Section eval = root.section("eval");
-  if (spec.eval.split > 0 && !spec.eval.sources.empty()) eval.fail("sources", "excludes 'split'; valid: one of the two");
-  if (spec.eval.split > 0 && d.synthetic) eval.fail("split", "needs data.sources; synthetic data has nothing to hold out");
-  if (spec.eval.every > 0 && spec.eval.split <= 0 && spec.eval.sources.empty()) eval.fail("every", "needs something to evaluate; valid: with split: FRACTION or sources: [...]");
+  if (spec.eval.split > 0 && !spec.eval.sources.empty())
+    eval.fail("sources", "excludes 'split'; valid: one of the two");
+  if (spec.eval.split > 0 && d.synthetic)
+    eval.fail("split", "needs data.sources; synthetic data has nothing to hold out");
+  if (spec.eval.every > 0 && spec.eval.split <= 0 && spec.eval.sources.empty())
+    eval.fail("every", "needs something to evaluate; valid: with split: FRACTION or sources: [...]");
 }
 
 void check_placement(const JobSpec& spec, const Section& root) {
@@ -121,15 +149,19 @@ void check_placement(const JobSpec& spec, const Section& root) {
   for (const std::string& name : placed) {
     if (contains(names, name)) continue;
     const std::string near = nearest_word(name, names);
-    s.fail(name, "unknown group" + (near.empty() ? "" : "; did you mean '" + near + "'?") + (near.empty() ? "; valid: " + join_words(names) : ""));
+    s.fail(name, "unknown group" + (near.empty() ? "" : "; did you mean '" + near + "'?") +
+                     (near.empty() ? "; valid: " + join_words(names) : ""));
   }
   const bool misspelt = root.diagnostics().mentions("placement");
   for (const GroupSpec& g : spec.groups) {
-    if (!placed.contains(g.name) && !misspelt) root.fail("placement", "group '" + g.name + "' is not placed; valid: an entry for each of " + join_words(names));
+    if (!placed.contains(g.name) && !misspelt)
+      root.fail("placement", "group '" + g.name + "' is not placed; valid: an entry for each of " + join_words(names));
     const auto count = p.counts.find(g.name);
-    if (root.diagnostics().mentions("groups." + g.name + ".mesh") || s.diagnostics().mentions("placement." + g.name)) continue;
+    if (root.diagnostics().mentions("groups." + g.name + ".mesh") || s.diagnostics().mentions("placement." + g.name))
+      continue;
     if (count != p.counts.end() && count->second != g.mesh.ranks())
-      s.fail(g.name, "value " + std::to_string(count->second) + " must equal the ranks of the group's mesh (" + g.mesh.to_string() + ") = " + std::to_string(g.mesh.ranks()));
+      s.fail(g.name, "value " + std::to_string(count->second) + " must equal the ranks of the group's mesh (" +
+                         g.mesh.to_string() + ") = " + std::to_string(g.mesh.ranks()));
   }
 }
 
@@ -145,8 +177,9 @@ std::vector<HeadProblem> head_problems(const JobSpec& spec, const ModelConfig& c
     if (!g || heads % g->mesh.size(axis) == 0) return;
     const std::string size = std::to_string(g->mesh.size(axis)), count = std::to_string(heads);
     out.push_back({g->name, axis_name(axis),
-                   "value " + size + " does not divide the " + count + " attention heads of component " + component + " (" + config.source +
-                       "): " + count + " % " + size + " = " + std::to_string(heads % g->mesh.size(axis)) + "; valid: " + divisors_text(heads)});
+                   "value " + size + " does not divide the " + count + " attention heads of component " + component +
+                       " (" + config.source + "): " + count + " % " + size + " = " +
+                       std::to_string(heads % g->mesh.size(axis)) + "; valid: " + divisors_text(heads)});
   };
   judge("vision", Axis::kSp, config.vision.heads);
   judge("text", Axis::kTp, config.text.heads);
@@ -156,7 +189,9 @@ std::vector<HeadProblem> head_problems(const JobSpec& spec, const ModelConfig& c
 /// "owner/name" that is no path here: the form in which hubs name models.
 bool looks_like_hub_id(const std::string& text, const std::string& resolved) {
   const size_t slash = text.find('/');
-  if (slash == std::string::npos || slash == 0 || text.find('/', slash + 1) != std::string::npos || text[0] == '.' || text[0] == '~') return false;
+  if (slash == std::string::npos || slash == 0 || text.find('/', slash + 1) != std::string::npos || text[0] == '.' ||
+      text[0] == '~')
+    return false;
   std::error_code ec;
   return slash + 1 < text.size() && !fs::exists(fs::path(resolved).parent_path(), ec);
 }
@@ -173,17 +208,21 @@ std::string unreadable_reason(const std::string& path, bool folder) {
 void check_text_files(JobSpec& spec, const Section& model) {
   const std::string& path = spec.model.path;
   std::error_code ec;
-  if (!fs::exists(path + "/tokenizer.json", ec)) model.fail("path", "value '" + path + "' has no tokenizer.json, which data.sources needs");
+  if (!fs::exists(path + "/tokenizer.json", ec))
+    model.fail("path", "value '" + path + "' has no tokenizer.json, which data.sources needs");
   if (!fs::exists(path + "/preprocessor_config.json", ec))
     spec.warnings.push_back(path + ": has no preprocessor_config.json; the original processor's defaults are used");
-  if (!fs::exists(path + "/generation_config.json", ec)) spec.warnings.push_back(path + ": has no generation_config.json; the export will have none either");
+  if (!fs::exists(path + "/generation_config.json", ec))
+    spec.warnings.push_back(path + ": has no generation_config.json; the export will have none either");
   if (!fs::exists(path + "/chat_template.json", ec) && !fs::exists(path + "/chat_template.jinja", ec))
     spec.warnings.push_back(path + ": has no chat template file; the export will have none either");
 }
 
 /// Reads headers only, so that a truncated or foreign file is refused in no time.
 void check_weights(const std::string& path, const ModelConfig& config, const Section& model) {
-  if (!ModelFolder::has_weights(path)) return model.fail("path", "value '" + path + "' has no *.safetensors weights; valid: a folder with weights, or init: random");
+  if (!ModelFolder::has_weights(path))
+    return model.fail(
+        "path", "value '" + path + "' has no *.safetensors weights; valid: a folder with weights, or init: random");
   const Result<ModelFolder> folder = ModelFolder::open(path);
   if (!folder.ok()) return model.fail("path", folder.error().message);
   if (const Status s = folder->check(config); !s.ok()) model.fail("path", s.error().message);
@@ -197,8 +236,9 @@ void check_model_files(JobSpec& spec, const Section& root) {
   if (!reason.empty()) {
     std::string message = "value '" + path + "' " + reason;
     if (written && looks_like_hub_id(written->text, path))
-      message = "value '" + written->text + "' looks like a model id of a hub; models are read from folders; download it with: hf download " + written->text +
-                " --local-dir " + path;
+      message = "value '" + written->text +
+                "' looks like a model id of a hub; models are read from folders; download it with: hf download " +
+                written->text + " --local-dir " + path;
     else
       message += "; valid: a Hugging Face model folder";
     model.fail("path", message);
@@ -208,18 +248,21 @@ void check_model_files(JobSpec& spec, const Section& root) {
   const Result<ModelConfig> config = read_model_config(path);
   if (!config.ok()) return model.fail("path", config.error().message);
   if (spec.model.init == ModelInit::kPretrained) check_weights(path, *config, model);
-  for (const HeadProblem& p : head_problems(spec, *config)) root.section("groups").section(p.group).section("mesh").fail(p.axis, p.message);
+  for (const HeadProblem& p : head_problems(spec, *config))
+    root.section("groups").section(p.group).section("mesh").fail(p.axis, p.message);
 }
 
 void check_source_files(const std::vector<DataSource>& sources, const Section& section) {
   const YamlNode* list = section.find("sources");
   for (size_t i = 0; i < sources.size(); ++i) {
     const YamlNode* item = list && i < list->items.size() ? &list->items[i] : nullptr;
-    const Section entry(item, section.full_name("sources") + "[" + std::to_string(i) + "]", item ? item->place : section.place(), section.diagnostics());
+    const Section entry(item, section.full_name("sources") + "[" + std::to_string(i) + "]",
+                        item ? item->place : section.place(), section.diagnostics());
     if (const std::string reason = unreadable_reason(sources[i].path, false); !reason.empty())
       entry.fail("path", "value '" + sources[i].path + "' " + reason + "; valid: a JSON or JSONL file of records");
     else if (const std::string root = unreadable_reason(sources[i].image_root, true); !root.empty())
-      entry.fail("image_root", "value '" + sources[i].image_root + "' " + root + "; valid: the folder that image paths are relative to");
+      entry.fail("image_root", "value '" + sources[i].image_root + "' " + root +
+                                   "; valid: the folder that image paths are relative to");
   }
 }
 
@@ -243,7 +286,8 @@ void check_files(JobSpec& spec, const Section& root) {
 Status check_heads(const JobSpec& spec, const ModelConfig& config, const std::string& place) {
   std::vector<std::string> lines;
   for (const HeadProblem& p : head_problems(spec, config))
-    lines.push_back((place.empty() ? "" : place + ": ") + "key 'groups." + p.group + ".mesh." + p.axis + "': " + p.message);
+    lines.push_back((place.empty() ? "" : place + ": ") + "key 'groups." + p.group + ".mesh." + p.axis +
+                    "': " + p.message);
   if (lines.empty()) return {};
   return invalid_argument(join_words(lines, "\n"));
 }
@@ -252,8 +296,10 @@ Status check_writable(const std::string& folder) {
   fs::path at = fs::absolute(folder);
   std::error_code ec;
   while (!fs::exists(at, ec) && at.has_parent_path() && at != at.parent_path()) at = at.parent_path();
-  if (!fs::is_directory(at, ec)) return invalid_argument("run folder '" + folder + "': '" + at.string() + "' is not a folder");
-  if (access(at.c_str(), W_OK | X_OK) != 0) return invalid_argument("run folder '" + folder + "' cannot be created: '" + at.string() + "' is not writable");
+  if (!fs::is_directory(at, ec))
+    return invalid_argument("run folder '" + folder + "': '" + at.string() + "' is not a folder");
+  if (access(at.c_str(), W_OK | X_OK) != 0)
+    return invalid_argument("run folder '" + folder + "' cannot be created: '" + at.string() + "' is not writable");
   return {};
 }
 

@@ -10,8 +10,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// From tree to spec; every stage adds to the diagnostics, and later stages run only on values that earlier ones found whole.
-Result<JobSpec> spec_from_tree(YamlNode& tree, const fs::path& file, const Environment& environment, bool look_at_files, Diagnostics& found) {
+/// From tree to spec; every stage adds to the diagnostics, and later stages run only on values that earlier ones found
+/// whole.
+Result<JobSpec> spec_from_tree(YamlNode& tree, const fs::path& file, const Environment& environment, bool look_at_files,
+                               Diagnostics& found) {
   // A text that is no YAML leaves nothing to judge; doubled keys do.
   if (!found.empty() && tree.entries.empty()) return found.to_status().error();
   expand_variables(tree, environment, found);
@@ -28,7 +30,8 @@ Result<JobSpec> spec_from_tree(YamlNode& tree, const fs::path& file, const Envir
 
 }  // namespace
 
-Result<JobSpec> load_job_spec(const std::string& path, const std::vector<std::string>& overrides, const Environment& environment) {
+Result<JobSpec> load_job_spec(const std::string& path, const std::vector<std::string>& overrides,
+                              const Environment& environment) {
   TROUPE_ASSIGN(const std::string text, read_text_file(path));
   Diagnostics found;
   YamlNode tree = parse_yaml(text, path, found);

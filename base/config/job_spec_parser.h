@@ -8,14 +8,14 @@
 #include "base/model/model_config.h"
 #include "base/result.h"
 
-/// Job specs as text: reading with exact complaints, overriding, writing back. Pure except for the checks that look at files.
-/// Every complaint reads "FILE:LINE: key 'a.b': value ... is not valid; valid: ...", all of a file's complaints in one error, a
-/// line each. InvalidArgument or NotFound: the request is refused.
+/// Job specs as text: reading with exact complaints, overriding, writing back. Pure except for the checks that look at
+/// files. Every complaint reads "FILE:LINE: key 'a.b': value ... is not valid; valid: ...", all of a file's complaints
+/// in one error, a line each. InvalidArgument or NotFound: the request is refused.
 namespace troupe {
 
-/// Reads the file, applies `overrides` ("a.b=value"), expands `${VAR}` from `environment`, resolves paths against the file's folder,
-/// and checks everything that can be known without running: keys, types, sizes that must divide, the model folder and its head
-/// counts, data paths. Takes no device and writes nothing.
+/// Reads the file, applies `overrides` ("a.b=value"), expands `${VAR}` from `environment`, resolves paths against the
+/// file's folder, and checks everything that can be known without running: keys, types, sizes that must divide, the
+/// model folder and its head counts, data paths. Takes no device and writes nothing.
 Result<JobSpec> load_job_spec(const std::string& path, const std::vector<std::string>& overrides = {},
                               const Environment& environment = process_environment());
 

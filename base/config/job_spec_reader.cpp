@@ -26,16 +26,19 @@ void path_key(const Section& s, const std::string& key, const std::string& folde
 }
 
 bool is_plain_name(const std::string& name) {
-  const bool good = std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_' || c == '.'; });
+  const bool good = std::all_of(name.begin(), name.end(),
+                                [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_' || c == '.'; });
   return good && !name.empty() && name[0] != '.' && name[0] != '-' && name.size() <= 64;
 }
 
 void check_name(const Section& s, const std::string& key, const std::string& name) {
-  if (!is_plain_name(name)) s.bad_value(key, "'" + name + "'", "up to 64 letters, digits, '-', '_' and '.', beginning with a letter or digit");
+  if (!is_plain_name(name))
+    s.bad_value(key, "'" + name + "'", "up to 64 letters, digits, '-', '_' and '.', beginning with a letter or digit");
 }
 
 void read_model(const Section& s, const Section& root, const std::string& folder, ModelSpec& m) {
-  if (!root.has("model")) root.fail("model", "is missing; valid: {path: FOLDER, init: pretrained | random, dtype: fp32 | bf16 | bf16-pure}");
+  if (!root.has("model"))
+    root.fail("model", "is missing; valid: {path: FOLDER, init: pretrained | random, dtype: fp32 | bf16 | bf16-pure}");
   if (s.present() && !s.has("path")) s.fail("path", "is missing; valid: a Hugging Face model folder");
   path_key(s, "path", folder, m.path);
   s.choice<ModelInit>("init", m.init, {{"pretrained", ModelInit::kPretrained}, {"random", ModelInit::kRandom}});
@@ -48,7 +51,8 @@ void read_components(const Section& s, std::map<std::string, ComponentSpec>& out
     auto it = out.find(name);
     if (it == out.end()) {
       const std::string near = nearest_word(name, {"vision", "merger", "text"});
-      s.fail(name, "unknown component" + (near.empty() ? std::string() : "; did you mean '" + near + "'?") + "; valid: vision, merger, text");
+      s.fail(name, "unknown component" + (near.empty() ? std::string() : "; did you mean '" + near + "'?") +
+                       "; valid: vision, merger, text");
       continue;
     }
     section.boolean("train", it->second.train);
@@ -113,7 +117,8 @@ void default_components(const Section& s, std::vector<GroupSpec>& groups) {
   for (GroupSpec& g : groups) {
     if (!g.components.empty()) continue;
     if (g.name == "text") g.components = {"text"};
-    if (g.name == "vision") g.components = merger_claimed ? std::vector<std::string>{"vision"} : std::vector<std::string>{"vision", "merger"};
+    if (g.name == "vision")
+      g.components = merger_claimed ? std::vector<std::string>{"vision"} : std::vector<std::string>{"vision", "merger"};
     if (g.components.empty()) s.fail(g.name, "key 'components' is missing; valid: a list of vision, merger, text");
   }
 }
@@ -126,7 +131,8 @@ void read_groups(const Section& root, std::vector<GroupSpec>& groups) {
   }
   if (!s.present() || groups.empty()) {
     groups.clear();
-    for (const char* name : {"vision", "text"}) groups.push_back(read_group(name, Section(nullptr, "", s.place(), s.diagnostics())));
+    for (const char* name : {"vision", "text"})
+      groups.push_back(read_group(name, Section(nullptr, "", s.place(), s.diagnostics())));
   }
   default_components(s, groups);
 }
@@ -142,7 +148,8 @@ void read_placement_map(const YamlNode& n, const Section& root, PlacementSpec& p
     else
       p.slots[e.key] = string_list(s, e.key, "a number of slots, or a list such as [\"a:0-3\", \"b:*\"]");
   }
-  if (counts && lists) root.fail("placement", "mixes numbers of slots and lists of slots; valid: one kind for all groups");
+  if (counts && lists)
+    root.fail("placement", "mixes numbers of slots and lists of slots; valid: one kind for all groups");
   p.kind = lists ? PlacementKind::kExplicit : PlacementKind::kCounts;
 }
 
@@ -155,7 +162,8 @@ void read_placement(const Section& root, PlacementSpec& p) {
   } else if (n->kind == YamlKind::kScalar && n->text == "disjoint") {
     p.kind = PlacementKind::kDisjoint;
   } else {
-    root.bad_value("placement", n->describe(), "colocated, disjoint, {GROUP: NUMBER OF SLOTS, ...} or {GROUP: [\"NODE:0-3\", \"NODE:*\"], ...}");
+    root.bad_value("placement", n->describe(),
+                   "colocated, disjoint, {GROUP: NUMBER OF SLOTS, ...} or {GROUP: [\"NODE:0-3\", \"NODE:*\"], ...}");
   }
 }
 
@@ -240,7 +248,8 @@ void read_data(const Section& s, const std::string& folder, DataSpec& d) {
   read_synthetic(s.section("synthetic"), d.synthetic);
   s.boolean("shuffle", d.shuffle);
   s.integer("max_sample_tokens", d.max_sample_tokens, 1, kMany);
-  s.choice<TooLong>("too_long", d.too_long, {{"fail", TooLong::kFail}, {"skip", TooLong::kSkip}, {"truncate_text", TooLong::kTruncateText}});
+  s.choice<TooLong>("too_long", d.too_long,
+                    {{"fail", TooLong::kFail}, {"skip", TooLong::kSkip}, {"truncate_text", TooLong::kTruncateText}});
   s.integer("pack_tokens", d.pack_tokens, 0, kMany);
   optional_integer(s, "min_pixels", d.min_pixels, 1);
   optional_integer(s, "max_pixels", d.max_pixels, 1);
@@ -265,7 +274,8 @@ void read_optimizer(const Section& s, OptimizerSpec& o) {
   if (!n) return;
   std::vector<double> betas;
   for (const YamlNode& item : n->items)
-    if (const auto v = item.quoted ? std::nullopt : parse_number(item.text); v && *v >= 0 && *v < 1) betas.push_back(*v);
+    if (const auto v = item.quoted ? std::nullopt : parse_number(item.text); v && *v >= 0 && *v < 1)
+      betas.push_back(*v);
   if (n->items.size() == 2 && betas.size() == 2)
     o.betas = {betas[0], betas[1]};
   else
@@ -273,7 +283,9 @@ void read_optimizer(const Section& s, OptimizerSpec& o) {
 }
 
 void read_schedule(const Section& s, ScheduleSpec& c) {
-  s.choice<ScheduleKind>("type", c.type, {{"cosine", ScheduleKind::kCosine}, {"linear", ScheduleKind::kLinear}, {"constant", ScheduleKind::kConstant}});
+  s.choice<ScheduleKind>(
+      "type", c.type,
+      {{"cosine", ScheduleKind::kCosine}, {"linear", ScheduleKind::kLinear}, {"constant", ScheduleKind::kConstant}});
   s.number("warmup_ratio", c.warmup_ratio, 0, 1);
   optional_integer(s, "warmup_steps", c.warmup_steps, 0);
   s.number("min_ratio", c.min_ratio, 0, 1);
@@ -318,7 +330,8 @@ void read_dump(const Section& s, DebugDump& d) {
   for (const YamlNode& item : n->items)
     // Step 0 is the state before the first update: the weights as loaded.
     if (const auto v = item.quoted ? std::nullopt : parse_integer(item.text); v && *v >= 0) d.steps.push_back(*v);
-  if (n->kind != YamlKind::kSequence || d.steps.size() != n->items.size()) s.bad_value("steps", n->describe(), "a list of step numbers from 0");
+  if (n->kind != YamlKind::kSequence || d.steps.size() != n->items.size())
+    s.bad_value("steps", n->describe(), "a list of step numbers from 0");
 }
 
 }  // namespace

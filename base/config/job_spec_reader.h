@@ -7,8 +7,8 @@
 
 namespace troupe {
 
-/// Turns a checked tree into a JobSpec: types, ranges and words of every key; what is wrong goes to the diagnostics of `root`.
-/// Relative paths are taken from `folder`.
+/// Turns a checked tree into a JobSpec: types, ranges and words of every key; what is wrong goes to the diagnostics of
+/// `root`. Relative paths are taken from `folder`.
 JobSpec read_job_spec(const Section& root, const std::string& folder);
 
 /// Equations between keys: batch sizes, components and groups, placement, schedules. Needs no file.

@@ -32,7 +32,9 @@ const char* boolean(bool value) { return value ? "true" : "false"; }
 
 const char* init_name(ModelInit v) { return v == ModelInit::kPretrained ? "pretrained" : "random"; }
 const char* dtype_name(DType v) { return v == DType::kFp32 ? "fp32" : v == DType::kBf16 ? "bf16" : "bf16-pure"; }
-const char* too_long_name(TooLong v) { return v == TooLong::kFail ? "fail" : v == TooLong::kSkip ? "skip" : "truncate_text"; }
+const char* too_long_name(TooLong v) {
+  return v == TooLong::kFail ? "fail" : v == TooLong::kSkip ? "skip" : "truncate_text";
+}
 const char* schedule_name(ScheduleKind v) {
   return v == ScheduleKind::kCosine ? "cosine" : v == ScheduleKind::kLinear ? "linear" : "constant";
 }
@@ -114,9 +116,10 @@ void write_data(const DataSpec& d, Writer& w) {
   w.open("data");
   write_sources(d.sources, w);
   if (d.synthetic)
-    w.put("synthetic", "{images: " + std::to_string(d.synthetic->images) + ", pixels: " + std::to_string(d.synthetic->width) + "x" +
-                           std::to_string(d.synthetic->height) + ", text_tokens: " + std::to_string(d.synthetic->text_tokens) +
-                           ", samples: " + std::to_string(d.synthetic->samples) + "}");
+    w.put("synthetic",
+          "{images: " + std::to_string(d.synthetic->images) + ", pixels: " + std::to_string(d.synthetic->width) + "x" +
+              std::to_string(d.synthetic->height) + ", text_tokens: " + std::to_string(d.synthetic->text_tokens) +
+              ", samples: " + std::to_string(d.synthetic->samples) + "}");
   w.put("shuffle", boolean(d.shuffle));
   w.put("max_sample_tokens", d.max_sample_tokens);
   w.put("too_long", too_long_name(d.too_long));
@@ -137,11 +140,14 @@ void write_training(const TrainingSpec& t, Writer& w) {
   w.put("microbatch", t.microbatch_tokens > 0 ? "{tokens: " + std::to_string(t.microbatch_tokens) + "}"
                                               : "{samples: " + std::to_string(t.microbatch_samples) + "}");
   const OptimizerSpec& o = t.optimizer;
-  w.put("optimizer", "{type: adamw, lr: " + number_text(o.lr) + ", betas: [" + number_text(o.betas[0]) + ", " + number_text(o.betas[1]) +
-                         "], eps: " + number_text(o.eps) + ", weight_decay: " + number_text(o.weight_decay) + ", clip: " + number_text(o.clip) + "}");
+  w.put("optimizer", "{type: adamw, lr: " + number_text(o.lr) + ", betas: [" + number_text(o.betas[0]) + ", " +
+                         number_text(o.betas[1]) + "], eps: " + number_text(o.eps) +
+                         ", weight_decay: " + number_text(o.weight_decay) + ", clip: " + number_text(o.clip) + "}");
   const ScheduleSpec& s = t.schedule;
-  const std::string warmup = s.warmup_steps ? "warmup_steps: " + std::to_string(*s.warmup_steps) : "warmup_ratio: " + number_text(s.warmup_ratio);
-  w.put("schedule", "{type: " + std::string(schedule_name(s.type)) + ", " + warmup + ", min_ratio: " + number_text(s.min_ratio) + "}");
+  const std::string warmup = s.warmup_steps ? "warmup_steps: " + std::to_string(*s.warmup_steps)
+                                            : "warmup_ratio: " + number_text(s.warmup_ratio);
+  w.put("schedule", "{type: " + std::string(schedule_name(s.type)) + ", " + warmup +
+                        ", min_ratio: " + number_text(s.min_ratio) + "}");
   w.put("seed", std::to_string(t.seed));
   w.put("max_skipped", int64_t{t.max_skipped});
   w.close();
@@ -149,8 +155,9 @@ void write_training(const TrainingSpec& t, Writer& w) {
 
 void write_debug(const DebugDump& d, Writer& w) {
   w.open("debug");
-  w.put("dump", "{steps: " + list_text(d.steps, [](int64_t v) { return std::to_string(v); }) + ", gradients: " + boolean(d.gradients) +
-                    ", vision_rows: " + boolean(d.vision_rows) + ", samples: " + boolean(d.samples) + ", weights: " + boolean(d.weights) + "}");
+  w.put("dump", "{steps: " + list_text(d.steps, [](int64_t v) { return std::to_string(v); }) +
+                    ", gradients: " + boolean(d.gradients) + ", vision_rows: " + boolean(d.vision_rows) +
+                    ", samples: " + boolean(d.samples) + ", weights: " + boolean(d.weights) + "}");
   w.close();
 }
 
@@ -161,7 +168,8 @@ std::string job_spec_to_yaml(const JobSpec& s) {
   w.put("name", quoted(s.name));
   w.put("device", s.device);
   w.put("threads", s.threads == 0 ? std::string("auto") : std::to_string(s.threads));
-  w.put("model", "{path: " + quoted(s.model.path) + ", init: " + init_name(s.model.init) + ", dtype: " + dtype_name(s.model.dtype) + "}");
+  w.put("model", "{path: " + quoted(s.model.path) + ", init: " + init_name(s.model.init) +
+                     ", dtype: " + dtype_name(s.model.dtype) + "}");
   write_components(s, w);
   write_groups(s, w);
   write_placement(s.placement, w);

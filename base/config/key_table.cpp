@@ -7,9 +7,13 @@
 namespace troupe {
 namespace {
 
-std::string joined(const std::string& prefix, const std::string& key) { return prefix.empty() ? key : prefix + "." + key; }
+std::string joined(const std::string& prefix, const std::string& key) {
+  return prefix.empty() ? key : prefix + "." + key;
+}
 
-std::string last_part(const std::string& path) { return path.substr(path.rfind('.') == std::string::npos ? 0 : path.rfind('.') + 1); }
+std::string last_part(const std::string& path) {
+  return path.substr(path.rfind('.') == std::string::npos ? 0 : path.rfind('.') + 1);
+}
 
 /// "groups.*.mesh" -> "groups.NAME.mesh", "data.sources.[]" -> "data.sources".
 std::string readable(const std::string& pattern) {
@@ -32,7 +36,8 @@ const KeyRule* KeyTable::rule(const std::string& pattern) const {
 
 bool KeyTable::is_prefix(const std::string& pattern) const {
   const std::string start = pattern + ".";
-  return std::any_of(rules_.begin(), rules_.end(), [&](const KeyRule& r) { return r.path.compare(0, start.size(), start) == 0; });
+  return std::any_of(rules_.begin(), rules_.end(),
+                     [&](const KeyRule& r) { return r.path.compare(0, start.size(), start) == 0; });
 }
 
 std::vector<std::string> KeyTable::children(const std::string& pattern) const {
@@ -43,7 +48,8 @@ std::vector<std::string> KeyTable::children(const std::string& pattern) const {
     const std::string rest = r.path.substr(start.size());
     const std::string child = rest.substr(0, rest.find('.'));
     const bool reserved = !r.built && rest == child;
-    if (child != "*" && child != "[]" && !reserved && std::find(out.begin(), out.end(), child) == out.end()) out.push_back(child);
+    if (child != "*" && child != "[]" && !reserved && std::find(out.begin(), out.end(), child) == out.end())
+      out.push_back(child);
   }
   return out;
 }
@@ -70,14 +76,16 @@ void KeyTable::check(const YamlNode& root, Diagnostics& diagnostics) const {
   check_node(root, "", "", diagnostics);
 }
 
-void KeyTable::check_node(const YamlNode& node, const std::string& pattern, const std::string& shown, Diagnostics& diagnostics) const {
+void KeyTable::check_node(const YamlNode& node, const std::string& pattern, const std::string& shown,
+                          Diagnostics& diagnostics) const {
   for (const YamlEntry& e : node.entries) check_entry(e, pattern, shown, diagnostics);
   for (size_t i = 0; i < node.items.size(); ++i)
     if (is_prefix(joined(pattern, "[]")))
       check_node(node.items[i], joined(pattern, "[]"), shown + "[" + std::to_string(i) + "]", diagnostics);
 }
 
-void KeyTable::check_entry(const YamlEntry& entry, const std::string& pattern, const std::string& shown, Diagnostics& diagnostics) const {
+void KeyTable::check_entry(const YamlEntry& entry, const std::string& pattern, const std::string& shown,
+                           Diagnostics& diagnostics) const {
   std::string child = joined(pattern, entry.key);
   if (!rule(child) && !is_prefix(child)) child = joined(pattern, "*");
   const KeyRule* r = rule(child);
@@ -93,7 +101,8 @@ void KeyTable::check_entry(const YamlEntry& entry, const std::string& pattern, c
   }
 }
 
-void KeyTable::report_unknown(const YamlEntry& entry, const std::string& pattern, const std::string& shown, Diagnostics& diagnostics) const {
+void KeyTable::report_unknown(const YamlEntry& entry, const std::string& pattern, const std::string& shown,
+                              Diagnostics& diagnostics) const {
   const std::vector<std::string> siblings = children(pattern);
   const std::vector<std::string> elsewhere = sections_with(entry.key);
   std::string message = "unknown key";
@@ -112,33 +121,82 @@ const KeyTable& job_spec_keys() {
       {"name"},
       {"device"},
       {"threads"},
-      {"model.path"}, {"model.init"}, {"model.dtype"},
-      {"components.*.train"}, {"components.*.lr"}, {"components.*.lora", false, ""},
-      {"groups.*.components"}, {"groups.*.mesh.dp"}, {"groups.*.mesh.sp"}, {"groups.*.mesh.tp"},
-      {"groups.*.mesh.pp", false, "1"}, {"groups.*.mesh.cp", false, "1"}, {"groups.*.mesh.ep", false, "1"},
-      {"groups.*.zero"}, {"groups.*.tp_sequence"}, {"groups.*.unit.images"},
-      {"groups.*.recompute", false, "none"}, {"groups.*.offload", false, "none"}, {"groups.*.layers", false, ""},
+      {"model.path"},
+      {"model.init"},
+      {"model.dtype"},
+      {"components.*.train"},
+      {"components.*.lr"},
+      {"components.*.lora", false, ""},
+      {"groups.*.components"},
+      {"groups.*.mesh.dp"},
+      {"groups.*.mesh.sp"},
+      {"groups.*.mesh.tp"},
+      {"groups.*.mesh.pp", false, "1"},
+      {"groups.*.mesh.cp", false, "1"},
+      {"groups.*.mesh.ep", false, "1"},
+      {"groups.*.zero"},
+      {"groups.*.tp_sequence"},
+      {"groups.*.unit.images"},
+      {"groups.*.recompute", false, "none"},
+      {"groups.*.offload", false, "none"},
+      {"groups.*.layers", false, ""},
       {"placement"},
       {"schedule.credits"},
-      {"data.sources.[].path"}, {"data.sources.[].image_root"}, {"data.sources.[].take"},
-      {"data.sources.[].columns", false, ""}, {"data.sources.[].roles", false, ""},
-      {"data.columns", false, ""}, {"data.roles", false, ""},
-      {"data.synthetic.images"}, {"data.synthetic.pixels"}, {"data.synthetic.text_tokens"}, {"data.synthetic.samples"},
-      {"data.shuffle"}, {"data.max_sample_tokens"}, {"data.too_long"}, {"data.pack_tokens"},
-      {"data.min_pixels"}, {"data.max_pixels"}, {"data.supervise"}, {"data.workers"}, {"data.on_bad_record"},
-      {"eval.split"}, {"eval.sources.[].path"}, {"eval.sources.[].image_root"}, {"eval.sources.[].take"},
-      {"eval.every"}, {"eval.max_samples"},
-      {"training.steps"}, {"training.epochs"}, {"training.global_batch"},
-      {"training.microbatch.samples"}, {"training.microbatch.tokens"},
-      {"training.optimizer.type", false, "adamw"}, {"training.optimizer.lr"}, {"training.optimizer.betas"},
-      {"training.optimizer.eps"}, {"training.optimizer.weight_decay"}, {"training.optimizer.clip"},
-      {"training.schedule.type"}, {"training.schedule.warmup_ratio"}, {"training.schedule.warmup_steps"},
+      {"data.sources.[].path"},
+      {"data.sources.[].image_root"},
+      {"data.sources.[].take"},
+      {"data.sources.[].columns", false, ""},
+      {"data.sources.[].roles", false, ""},
+      {"data.columns", false, ""},
+      {"data.roles", false, ""},
+      {"data.synthetic.images"},
+      {"data.synthetic.pixels"},
+      {"data.synthetic.text_tokens"},
+      {"data.synthetic.samples"},
+      {"data.shuffle"},
+      {"data.max_sample_tokens"},
+      {"data.too_long"},
+      {"data.pack_tokens"},
+      {"data.min_pixels"},
+      {"data.max_pixels"},
+      {"data.supervise"},
+      {"data.workers"},
+      {"data.on_bad_record"},
+      {"eval.split"},
+      {"eval.sources.[].path"},
+      {"eval.sources.[].image_root"},
+      {"eval.sources.[].take"},
+      {"eval.every"},
+      {"eval.max_samples"},
+      {"training.steps"},
+      {"training.epochs"},
+      {"training.global_batch"},
+      {"training.microbatch.samples"},
+      {"training.microbatch.tokens"},
+      {"training.optimizer.type", false, "adamw"},
+      {"training.optimizer.lr"},
+      {"training.optimizer.betas"},
+      {"training.optimizer.eps"},
+      {"training.optimizer.weight_decay"},
+      {"training.optimizer.clip"},
+      {"training.schedule.type"},
+      {"training.schedule.warmup_ratio"},
+      {"training.schedule.warmup_steps"},
       {"training.schedule.min_ratio"},
-      {"training.seed"}, {"training.max_skipped"},
-      {"checkpoint.every"}, {"checkpoint.keep"}, {"checkpoint.best", false, "none"}, {"checkpoint.export"},
-      {"logging.every"}, {"logging.tensorboard", false, "false"},
+      {"training.seed"},
+      {"training.max_skipped"},
+      {"checkpoint.every"},
+      {"checkpoint.keep"},
+      {"checkpoint.best", false, "none"},
+      {"checkpoint.export"},
+      {"logging.every"},
+      {"logging.tensorboard", false, "false"},
       {"profile", false, "none"},
-      {"debug.dump.steps"}, {"debug.dump.gradients"}, {"debug.dump.vision_rows"}, {"debug.dump.samples"}, {"debug.dump.weights"},
+      {"debug.dump.steps"},
+      {"debug.dump.gradients"},
+      {"debug.dump.vision_rows"},
+      {"debug.dump.samples"},
+      {"debug.dump.weights"},
   });
   return table;
 }
@@ -146,12 +204,22 @@ const KeyTable& job_spec_keys() {
 const KeyTable& manifest_keys() {
   static const KeyTable table({
       {"name"},
-      {"nodes.[].name"}, {"nodes.[].address"}, {"nodes.[].devices.cuda"}, {"nodes.[].devices.cpu"}, {"nodes.[].devices.threads"}, {"nodes.[].devices.memory_gib"},
+      {"nodes.[].name"},
+      {"nodes.[].address"},
+      {"nodes.[].devices.cuda"},
+      {"nodes.[].devices.cpu"},
+      {"nodes.[].devices.threads"},
+      {"nodes.[].devices.memory_gib"},
       {"launch"},
       {"env.*"},
-      {"network.control"}, {"network.data"},
+      {"network.control"},
+      {"network.data"},
       {"security"},
-      {"timeouts.register"}, {"timeouts.heartbeat"}, {"timeouts.lease"}, {"timeouts.shutdown"}, {"timeouts.driver_lost"},
+      {"timeouts.register"},
+      {"timeouts.heartbeat"},
+      {"timeouts.lease"},
+      {"timeouts.shutdown"},
+      {"timeouts.driver_lost"},
   });
   return table;
 }

@@ -18,7 +18,8 @@ constexpr int64_t kGiB = int64_t{1} << 30;
 
 bool is_node_name(const std::string& name) {
   return !name.empty() && name.size() <= 64 && std::isalnum(static_cast<unsigned char>(name[0])) &&
-         std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_' || c == '.'; });
+         std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_' || c == '.'; });
 }
 
 void read_memory(const Section& devices, int64_t& bytes) {
@@ -30,8 +31,10 @@ void read_memory(const Section& devices, int64_t& bytes) {
 void read_devices(const Section& s, ManifestNode& node) {
   const Section d = s.section("devices");
   if (!s.has("devices")) s.fail("devices", "is missing; valid: {cuda: 0-7} or {cpu: 4, threads: 2}");
-  if (d.has("cuda") && d.has("cpu")) d.fail("cpu", "together with 'cuda' on one node is not built yet; valid: one of the two");
-  if (d.present() && !d.has("cuda") && !d.has("cpu")) d.fail("", "names no devices; valid: {cuda: 0-7} or {cpu: 4, threads: 2}");
+  if (d.has("cuda") && d.has("cpu"))
+    d.fail("cpu", "together with 'cuda' on one node is not built yet; valid: one of the two");
+  if (d.present() && !d.has("cuda") && !d.has("cpu"))
+    d.fail("", "names no devices; valid: {cuda: 0-7} or {cpu: 4, threads: 2}");
   d.integer("cpu", node.cpu_slots, 1, kMaxSlotsPerNode);
   d.integer("threads", node.threads, 1, kMaxSlotsPerNode);
   read_memory(d, node.memory_bytes);
@@ -46,7 +49,9 @@ void read_devices(const Section& s, ManifestNode& node) {
 ManifestNode read_node(const Section& s, LaunchKind launch) {
   ManifestNode node;
   s.string("name", node.name);
-  if (!is_node_name(node.name)) s.bad_value("name", "'" + node.name + "'", "up to 64 letters, digits, '-', '_' and '.', beginning with a letter or digit");
+  if (!is_node_name(node.name))
+    s.bad_value("name", "'" + node.name + "'",
+                "up to 64 letters, digits, '-', '_' and '.', beginning with a letter or digit");
   s.string("address", node.address);
   if (node.address.empty() && launch == LaunchKind::kLocal) node.address = "127.0.0.1";
   if (node.address.empty()) s.fail("address", "is missing; valid: a host name or IP address");
@@ -56,24 +61,30 @@ ManifestNode read_node(const Section& s, LaunchKind launch) {
 
 void read_nodes(const Section& root, Manifest& m) {
   const YamlNode* n = root.find("nodes");
-  if (n && n->kind == YamlKind::kScalar && n->text == "from_slurm") return root.fail("nodes", "value 'from_slurm' is not built yet; valid: a list of nodes");
+  if (n && n->kind == YamlKind::kScalar && n->text == "from_slurm")
+    return root.fail("nodes", "value 'from_slurm' is not built yet; valid: a list of nodes");
   if (!n || n->kind != YamlKind::kSequence || n->items.empty())
     return root.fail("nodes", "is missing or no list; valid: [{name: a, address: HOST, devices: {cuda: 0-7}}, ...]");
   std::set<std::string> names;
   for (size_t i = 0; i < n->items.size(); ++i) {
     const YamlNode& item = n->items[i];
-    const Section s(item.is_map() ? &item : nullptr, "nodes[" + std::to_string(i) + "]", item.place, root.diagnostics());
+    const Section s(item.is_map() ? &item : nullptr, "nodes[" + std::to_string(i) + "]", item.place,
+                    root.diagnostics());
     m.nodes.push_back(read_node(s, m.launch));
-    if (!names.insert(m.nodes.back().name).second) s.fail("name", "value '" + m.nodes.back().name + "' occurs twice; valid: a name for each node");
+    if (!names.insert(m.nodes.back().name).second)
+      s.fail("name", "value '" + m.nodes.back().name + "' occurs twice; valid: a name for each node");
   }
 }
 
 void read_launch(const Section& root, LaunchKind& launch) {
   std::string word = "manual";
-  root.choice<std::string>("launch", word, {{"local", "local"}, {"manual", "manual"}, {"slurm", "slurm"}, {"kubernetes", "kubernetes"}, {"ssh", "ssh"}});
+  root.choice<std::string>(
+      "launch", word,
+      {{"local", "local"}, {"manual", "manual"}, {"slurm", "slurm"}, {"kubernetes", "kubernetes"}, {"ssh", "ssh"}});
   if (word == "local") launch = LaunchKind::kLocal;
   if (word != "local" && word != "manual")
-    root.fail("launch", "value '" + word + "' is not built yet; valid: local, manual (start `troupe worker` on each node yourself)");
+    root.fail("launch", "value '" + word +
+                            "' is not built yet; valid: local, manual (start `troupe worker` on each node yourself)");
 }
 
 bool is_host_and_port(const std::string& text) {
@@ -112,7 +123,8 @@ void read_timeouts(const Section& root, ManifestTimeouts& t) {
   read_duration(s, "shutdown", t.shutdown);
   read_duration(s, "driver_lost", t.driver_lost);
   if (t.lease < 2 * t.heartbeat)
-    s.fail("lease", "value " + std::to_string(t.lease.count()) + " ms must be at least twice timeouts.heartbeat = " + std::to_string(t.heartbeat.count()) + " ms");
+    s.fail("lease", "value " + std::to_string(t.lease.count()) + " ms must be at least twice timeouts.heartbeat = " +
+                        std::to_string(t.heartbeat.count()) + " ms");
 }
 
 void read_security(const Section& root, std::string& security) {

@@ -14,24 +14,25 @@ namespace troupe {
 /// One machine, or a share of one.
 struct ManifestNode {
   std::string name;
-  std::string address;     // host name or IP address; the data plane of its slots binds to it
-  std::vector<int> cuda;   // device numbers; a slot each
-  int cpu_slots = 0;       // or so many CPU slots
-  int threads = 0;         // intra-op threads of a CPU slot; 0: not said
+  std::string address;       // host name or IP address; the data plane of its slots binds to it
+  std::vector<int> cuda;     // device numbers; a slot each
+  int cpu_slots = 0;         // or so many CPU slots
+  int threads = 0;           // intra-op threads of a CPU slot; 0: not said
   int64_t memory_bytes = 0;  // of one device (a CPU slot's share); 0: not said
   /// Number of slots.
   int slots() const { return cuda.empty() ? cpu_slots : static_cast<int>(cuda.size()); }
 };
 
-/// kLocal: the driver starts the workers of all nodes on this machine. kManual: a person (or a script) starts `troupe worker`.
+/// kLocal: the driver starts the workers of all nodes on this machine. kManual: a person (or a script) starts `troupe
+/// worker`.
 enum class LaunchKind { kLocal, kManual };
 
 struct ManifestTimeouts {
   std::chrono::milliseconds register_worker{60'000};  // until every worker has registered
   std::chrono::milliseconds heartbeat{1'000};
   std::chrono::milliseconds lease{5'000};
-  std::chrono::milliseconds shutdown{15'000};         // from asking a host to stop to killing it
-  std::chrono::milliseconds driver_lost{60'000};      // a worker outlives its driver this long
+  std::chrono::milliseconds shutdown{15'000};     // from asking a host to stop to killing it
+  std::chrono::milliseconds driver_lost{60'000};  // a worker outlives its driver this long
 };
 
 struct Manifest {

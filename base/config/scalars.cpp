@@ -79,12 +79,14 @@ std::optional<PixelSize> parse_pixel_size(const std::string& text) {
   const size_t at = text.find('x');
   if (at == std::string::npos) return std::nullopt;
   const auto width = parse_factor(text.substr(0, at)), height = parse_factor(text.substr(at + 1));
-  if (!width || !height || *width <= 0 || *height <= 0 || *width > 1'000'000 || *height > 1'000'000) return std::nullopt;
+  if (!width || !height || *width <= 0 || *height <= 0 || *width > 1'000'000 || *height > 1'000'000)
+    return std::nullopt;
   return PixelSize{*width, *height};
 }
 
 std::optional<std::chrono::milliseconds> parse_duration(const std::string& text) {
-  static constexpr std::pair<const char*, double> kUnits[] = {{"ms", 1.0}, {"s", 1e3}, {"m", 6e4}, {"h", 3.6e6}, {"", 1e3}};
+  static constexpr std::pair<const char*, double> kUnits[] = {
+      {"ms", 1.0}, {"s", 1e3}, {"m", 6e4}, {"h", 3.6e6}, {"", 1e3}};
   for (const auto& [unit, milliseconds] : kUnits) {
     const std::string suffix = unit;
     if (text.size() <= suffix.size() || text.compare(text.size() - suffix.size(), suffix.size(), suffix) != 0) continue;

@@ -5,14 +5,16 @@
 #include <optional>
 #include <string>
 
-/// The grammar of numbers in specs: stricter than YAML 1.1, so that nothing is read as another number than the one that was meant.
+/// The grammar of numbers in specs: stricter than YAML 1.1, so that nothing is read as another number than the one that
+/// was meant.
 namespace troupe {
 
-/// A decimal integer or a product of them ("4*28*28"). No value on leading zeros (octal in YAML 1.1), hexadecimal, underscores,
-/// fractions, and numbers beyond 64 bits.
+/// A decimal integer or a product of them ("4*28*28"). No value on leading zeros (octal in YAML 1.1), hexadecimal,
+/// underscores, fractions, and numbers beyond 64 bits.
 std::optional<int64_t> parse_integer(const std::string& text);
 
-/// A decimal number, with or without fraction and exponent ("1e-5", "2.0e-6", ".5"). No value on infinities, NaN and overflow.
+/// A decimal number, with or without fraction and exponent ("1e-5", "2.0e-6", ".5"). No value on infinities, NaN and
+/// overflow.
 std::optional<double> parse_number(const std::string& text);
 
 /// "448x448": width and height in pixels, both positive.

@@ -12,8 +12,9 @@
 
 namespace troupe {
 
-/// A mapping being read, with typed access to its keys. A key that is absent leaves its target (the default) alone; a wrong value goes
-/// to the diagnostics with its line and leaves the default too. Refers to the tree and the diagnostics; both outlive it.
+/// A mapping being read, with typed access to its keys. A key that is absent leaves its target (the default) alone; a
+/// wrong value goes to the diagnostics with its line and leaves the default too. Refers to the tree and the
+/// diagnostics; both outlive it.
 class Section {
  public:
   /// `node`: null when the section is absent. `path`: dotted name, "" for the file itself.
@@ -30,9 +31,12 @@ class Section {
   /// Every entry as a section of its own, in order.
   std::vector<std::pair<std::string, Section>> sections() const;
 
-  void integer(const std::string& key, int64_t& out, int64_t minimum, int64_t maximum = std::numeric_limits<int64_t>::max()) const;
-  void integer(const std::string& key, int& out, int64_t minimum, int64_t maximum = std::numeric_limits<int>::max()) const;
-  void number(const std::string& key, double& out, double minimum, double maximum = std::numeric_limits<double>::max()) const;
+  void integer(const std::string& key, int64_t& out, int64_t minimum,
+               int64_t maximum = std::numeric_limits<int64_t>::max()) const;
+  void integer(const std::string& key, int& out, int64_t minimum,
+               int64_t maximum = std::numeric_limits<int>::max()) const;
+  void number(const std::string& key, double& out, double minimum,
+              double maximum = std::numeric_limits<double>::max()) const;
   void boolean(const std::string& key, bool& out) const;
   void string(const std::string& key, std::string& out) const;
   /// One of the listed words.
@@ -50,7 +54,9 @@ class Section {
   /// "PLACE: key 'SECTION.KEY': MESSAGE"
   void fail(const std::string& key, const std::string& message) const;
   void bad_value(const std::string& key, const std::string& value, const std::string& valid) const;
-  std::string full_name(const std::string& key) const { return path_.empty() ? key : key.empty() ? path_ : path_ + "." + key; }
+  std::string full_name(const std::string& key) const {
+    return path_.empty() ? key : key.empty() ? path_ : path_ + "." + key;
+  }
   Diagnostics& diagnostics() const { return *diagnostics_; }
 
  private:

@@ -39,17 +39,20 @@ class TreeBuilder : public YAML::EventHandler {
     nodes_ += count(it->second);
     if (!overflow()) place(it->second, 0);
   }
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& value) override {
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
     YamlNode n = leaf(mark, YamlKind::kScalar);
     n.text = value;
     n.quoted = tag == "!" || tag == "tag:yaml.org,2002:str";
     place(std::move(n), anchor);
   }
-  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
     open(leaf(mark, YamlKind::kSequence), anchor);
   }
   void OnSequenceEnd() override { close(); }
-  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
     open(leaf(mark, YamlKind::kMap), anchor);
   }
   void OnMapEnd() override { close(); }
@@ -104,7 +107,8 @@ class TreeBuilder : public YAML::EventHandler {
       // An empty value has no mark of its own: it stands on its key's line.
       if (n.kind == YamlKind::kNull) n.place = top.key_place;
       if (const YamlNode* first = top.node.find(top.key))
-        diagnostics_.add_key(top.key_place, top.key, "occurs twice; it is already on line " + std::to_string(first->place.line));
+        diagnostics_.add_key(top.key_place, top.key,
+                             "occurs twice; it is already on line " + std::to_string(first->place.line));
       else
         top.node.entries.push_back({top.key, top.key_place, std::move(n)});
     }
@@ -156,7 +160,8 @@ std::vector<std::string> split_path(const std::string& path) {
 /// Steps into `part` of `node`, making a map entry when needed; null when `node` cannot hold it.
 YamlNode* descend(YamlNode& node, const std::string& part, const SourcePlace& place) {
   if (node.kind == YamlKind::kSequence) {
-    const bool number = !part.empty() && part.size() < 7 && std::all_of(part.begin(), part.end(), [](unsigned char c) { return std::isdigit(c); });
+    const bool number = !part.empty() && part.size() < 7 &&
+                        std::all_of(part.begin(), part.end(), [](unsigned char c) { return std::isdigit(c); });
     if (!number || std::stoul(part) >= node.items.size()) return nullptr;
     return &node.items[std::stoul(part)];
   }
@@ -173,7 +178,8 @@ YamlNode* descend(YamlNode& node, const std::string& part, const SourcePlace& pl
 
 bool is_name_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
-std::string expand_text(const std::string& text, const Environment& environment, const SourcePlace& place, Diagnostics& diagnostics) {
+std::string expand_text(const std::string& text, const Environment& environment, const SourcePlace& place,
+                        Diagnostics& diagnostics) {
   std::string out;
   for (size_t i = 0; i < text.size();) {
     if (text.compare(i, 3, "$${") == 0) {
@@ -188,7 +194,10 @@ std::string expand_text(const std::string& text, const Environment& environment,
     const size_t end = text.find('}', i);
     const std::string name = end == std::string::npos ? "" : text.substr(i + 2, end - i - 2);
     if (name.empty() || !std::all_of(name.begin(), name.end(), is_name_character)) {
-      diagnostics.add(place, "value '" + text + "': '${' must be followed by a variable's name and '}' (write '$${' for the characters themselves)");
+      diagnostics.add(
+          place,
+          "value '" + text +
+              "': '${' must be followed by a variable's name and '}' (write '$${' for the characters themselves)");
       return text;
     }
     const auto it = environment.find(name);
@@ -228,10 +237,14 @@ YamlNode* YamlNode::find(const std::string& key) {
 
 std::string YamlNode::describe() const {
   switch (kind) {
-    case YamlKind::kNull: return "nothing";
-    case YamlKind::kMap: return "a mapping";
-    case YamlKind::kSequence: return "a list";
-    case YamlKind::kScalar: break;
+    case YamlKind::kNull:
+      return "nothing";
+    case YamlKind::kMap:
+      return "a mapping";
+    case YamlKind::kSequence:
+      return "a list";
+    case YamlKind::kScalar:
+      break;
   }
   return (quoted ? "\"" + text + "\"" : "'" + text + "'");
 }
@@ -244,7 +257,8 @@ YamlNode parse_yaml(const std::string& text, const std::string& origin, Diagnost
   try {
     if (!parse_document(text, builder)) diagnostics.add({origin, 0}, "holds more than one YAML document; expected one");
   } catch (const YAML::Exception& e) {
-    diagnostics.add({origin, e.mark.line + 1}, "is not valid YAML: " + e.msg + " (column " + std::to_string(e.mark.column + 1) + ")");
+    diagnostics.add({origin, e.mark.line + 1},
+                    "is not valid YAML: " + e.msg + " (column " + std::to_string(e.mark.column + 1) + ")");
     return empty;
   }
   if (builder.overflow()) {

@@ -24,8 +24,8 @@ struct YamlNode {
   std::string text;     // of a scalar, variables expanded
   bool quoted = false;  // "448" is text, 448 is a number
   SourcePlace place;
-  std::vector<YamlEntry> entries;   // of a map, in order
-  std::vector<YamlNode> items;      // of a sequence
+  std::vector<YamlEntry> entries;  // of a map, in order
+  std::vector<YamlNode> items;     // of a sequence
 
   bool is_map() const { return kind == YamlKind::kMap; }
   const YamlNode* find(const std::string& key) const;
@@ -40,16 +40,18 @@ struct YamlEntry {
   YamlNode value;
 };
 
-/// Parses one document. Syntax errors, doubled keys and keys that are no plain words go to `diagnostics`; `origin` is named in them.
-/// An empty text is an empty map. Aliases are copied; a document whose copies exceed a million nodes is refused.
+/// Parses one document. Syntax errors, doubled keys and keys that are no plain words go to `diagnostics`; `origin` is
+/// named in them. An empty text is an empty map. Aliases are copied; a document whose copies exceed a million nodes is
+/// refused.
 YamlNode parse_yaml(const std::string& text, const std::string& origin, Diagnostics& diagnostics);
 
 /// Replaces `${VAR}` in all scalars ("$${" stands for "${"). A quoted scalar that is one variable
-/// and nothing else counts as unquoted: flow mappings cannot hold the braces otherwise. An undefined variable goes to `diagnostics`.
+/// and nothing else counts as unquoted: flow mappings cannot hold the braces otherwise. An undefined variable goes to
+/// `diagnostics`.
 void expand_variables(YamlNode& node, const Environment& environment, Diagnostics& diagnostics);
 
-/// Applies "a.b=value" (the text behind --set) to the tree: maps are made on the way, list items are named by their position, the
-/// value is YAML, `null` removes the key. The value's place is the option itself.
+/// Applies "a.b=value" (the text behind --set) to the tree: maps are made on the way, list items are named by their
+/// position, the value is YAML, `null` removes the key. The value's place is the option itself.
 void apply_override(YamlNode& root, const std::string& option, Diagnostics& diagnostics);
 
 /// The whole file as text. NotFound names path and reason.

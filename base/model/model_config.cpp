@@ -69,8 +69,8 @@ std::vector<int64_t> integer_list(Reader& r, const std::string& key, std::vector
   if (!j) return fallback;
   std::vector<int64_t> out;
   const bool good = j->is_array() && std::all_of(j->begin(), j->end(), [](const Json& e) {
-    return e.is_number_integer() && e.get<int64_t>() >= 0;
-  });
+                      return e.is_number_integer() && e.get<int64_t>() >= 0;
+                    });
   if (!good) return r.wrong(key, *j, "a list of integers from 0"), fallback;
   for (const Json& e : *j) out.push_back(e.get<int64_t>());
   return out;
@@ -95,8 +95,8 @@ void read_vision(Reader& r, VisionConfig& v, int64_t& tokens_per_second) {
     r.fail("vision hidden_size " + std::to_string(v.hidden) + " must be num_heads " + std::to_string(v.heads) +
            " times a head size that is a multiple of 4");
   if (v.window_size % (v.patch_size * v.merge_size) != 0)
-    r.fail("vision window_size " + std::to_string(v.window_size) + " must be a multiple of patch_size x spatial_merge_size = " +
-           std::to_string(v.patch_size * v.merge_size));
+    r.fail("vision window_size " + std::to_string(v.window_size) +
+           " must be a multiple of patch_size x spatial_merge_size = " + std::to_string(v.patch_size * v.merge_size));
 }
 
 void read_rope(Reader& r, const std::string& file, TextConfig& t) {
@@ -145,7 +145,8 @@ void read_text(Reader& r, const std::string& file, TextConfig& t) {
     r.fail("num_attention_heads " + std::to_string(t.heads) + " must be a multiple of num_key_value_heads " +
            std::to_string(t.kv_heads));
   if (!r.find("head_dim") && t.hidden % t.heads != 0)
-    r.fail("hidden_size " + std::to_string(t.hidden) + " must be a multiple of num_attention_heads " + std::to_string(t.heads));
+    r.fail("hidden_size " + std::to_string(t.hidden) + " must be a multiple of num_attention_heads " +
+           std::to_string(t.heads));
   if (t.head_dim % 2 != 0) r.fail("head_dim " + std::to_string(t.head_dim) + " must be even");
   if (!r.error()) read_rope(r, file, t);
 }
@@ -165,11 +166,14 @@ Result<Json> parse_file(const std::string& path) {
 }
 
 Status check_architecture(const std::string& path, const Json& root) {
-  const std::string type = root.contains("model_type") && root["model_type"].is_string() ? root["model_type"].get<std::string>() : "";
+  const std::string type =
+      root.contains("model_type") && root["model_type"].is_string() ? root["model_type"].get<std::string>() : "";
   if (type != "qwen2_5_vl")
     return invalid_argument(path + ": key 'model_type': value '" + type + "' is not supported; valid: qwen2_5_vl");
   if (root.contains("quantization_config") && !root["quantization_config"].is_null())
-    return invalid_argument(path + ": key 'quantization_config': quantised weights are not supported; use the folder of the unquantised model");
+    return invalid_argument(
+        path +
+        ": key 'quantization_config': quantised weights are not supported; use the folder of the unquantised model");
   if (!root.contains("vision_config") || !root["vision_config"].is_object())
     return invalid_argument(path + ": key 'vision_config' is missing; expected an object with depth, hidden_size, ...");
   return {};
@@ -178,7 +182,8 @@ Status check_architecture(const std::string& path, const Json& root) {
 bool tied_flag(const Json& root, const Json& text) {
   // The top-level flag is the one that the original implementation ties by; older folders have it in text_config alone.
   for (const Json* j : {&root, &text})
-    if (j->contains("tie_word_embeddings") && (*j)["tie_word_embeddings"].is_boolean()) return (*j)["tie_word_embeddings"].get<bool>();
+    if (j->contains("tie_word_embeddings") && (*j)["tie_word_embeddings"].is_boolean())
+      return (*j)["tie_word_embeddings"].get<bool>();
   return false;
 }
 

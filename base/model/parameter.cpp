@@ -87,7 +87,8 @@ void declare_text_layer(const TextConfig& t, TpGradient norm, Declarer& d) {
 }
 
 void declare_text(const TextConfig& t, bool tp_sequence, std::vector<ParameterDecl>& out) {
-  // With tensor-sequence parallelism each tp rank normalises its own rows only, so a norm's gradient is partial on each.
+  // With tensor-sequence parallelism each tp rank normalises its own rows only, so a norm's gradient is partial on
+  // each.
   const TpGradient norm = tp_sequence ? TpGradient::kSum : TpGradient::kSame;
   Declarer d(out, "text");
   d.set_prefix("model.");

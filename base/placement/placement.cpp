@@ -49,7 +49,9 @@ int even_threads(int cores, int slots) { return std::max(1, cores / std::max(1, 
 Result<std::vector<Slot>> local_slots(const JobSpec& spec, const Machine& machine) {
   const bool cuda = spec.device == "cuda" || (spec.device == "auto" && machine.cuda_devices > 0);
   if (cuda && machine.cuda_devices == 0)
-    return invalid_argument("key 'device': value 'cuda', but this machine has no GPU (/dev/nvidia0 does not exist); valid: auto, cpu, or --cluster FILE");
+    return invalid_argument(
+        "key 'device': value 'cuda', but this machine has no GPU (/dev/nvidia0 does not exist); valid: auto, cpu, or "
+        "--cluster FILE");
   const int count = cuda ? machine.cuda_devices : slots_wanted(spec);
   std::vector<Slot> out;
   for (int i = 0; i < count; ++i) {
@@ -72,7 +74,8 @@ int manifest_threads(const JobSpec& spec, const Manifest& manifest, const Manife
 }
 
 std::vector<Slot> manifest_slots(const JobSpec& spec, const Manifest& manifest, const Machine& machine) {
-  const bool any_cuda = std::any_of(manifest.nodes.begin(), manifest.nodes.end(), [](const ManifestNode& n) { return !n.cuda.empty(); });
+  const bool any_cuda =
+      std::any_of(manifest.nodes.begin(), manifest.nodes.end(), [](const ManifestNode& n) { return !n.cuda.empty(); });
   const bool cuda = spec.device == "cuda" || (spec.device == "auto" && any_cuda);
   std::vector<Slot> out;
   for (const ManifestNode& n : manifest.nodes) {
@@ -114,20 +117,24 @@ Result<std::vector<int>> match(const std::string& group, const std::string& text
   }
   const std::vector<int> indices = parse_index_ranges(pattern.indices);
   if (indices.empty())
-    return invalid_argument(place_key(group) + "value '" + text + "' is not valid; valid: NODE:NUMBER, NODE:FIRST-LAST or NODE:*");
+    return invalid_argument(place_key(group) + "value '" + text +
+                            "' is not valid; valid: NODE:NUMBER, NODE:FIRST-LAST or NODE:*");
   for (int index : indices) {
     const auto it = of_node.find(index);
     if (it == of_node.end())
-      return invalid_argument(place_key(group) + "value '" + text + "': node '" + pattern.node + "' has no slot " + std::to_string(index) + "; valid: " +
-                              std::to_string(of_node.begin()->first) + " to " + std::to_string(of_node.rbegin()->first));
+      return invalid_argument(place_key(group) + "value '" + text + "': node '" + pattern.node + "' has no slot " +
+                              std::to_string(index) + "; valid: " + std::to_string(of_node.begin()->first) + " to " +
+                              std::to_string(of_node.rbegin()->first));
     out.push_back(it->second);
   }
   return out;
 }
 
-Result<std::vector<int>> explicit_slots(const GroupSpec& g, const PlacementSpec& placement, const std::vector<Slot>& available) {
+Result<std::vector<int>> explicit_slots(const GroupSpec& g, const PlacementSpec& placement,
+                                        const std::vector<Slot>& available) {
   const auto it = placement.slots.find(g.name);
-  if (it == placement.slots.end()) return invalid_argument(place_key(g.name) + "is missing; valid: a list of slots for every group");
+  if (it == placement.slots.end())
+    return invalid_argument(place_key(g.name) + "is missing; valid: a list of slots for every group");
   std::vector<int> out;
   for (const std::string& text : it->second) {
     TROUPE_ASSIGN(const std::vector<int> matched, match(g.name, text, available));
@@ -139,8 +146,8 @@ Result<std::vector<int>> explicit_slots(const GroupSpec& g, const PlacementSpec&
     }
   }
   if (static_cast<int>(out.size()) != g.mesh.ranks())
-    return invalid_argument(place_key(g.name) + "lists " + std::to_string(out.size()) + " slots, the group's mesh (" + g.mesh.to_string() + ") has " +
-                            std::to_string(g.mesh.ranks()) + " ranks");
+    return invalid_argument(place_key(g.name) + "lists " + std::to_string(out.size()) + " slots, the group's mesh (" +
+                            g.mesh.to_string() + ") has " + std::to_string(g.mesh.ranks()) + " ranks");
   return out;
 }
 
@@ -201,8 +208,9 @@ Result<Placement> place_groups(const JobSpec& spec, const std::vector<Slot>& ava
   const bool colocated = spec.placement.kind == PlacementKind::kColocated;
   const int wanted = slots_wanted(spec), exist = static_cast<int>(available.size());
   if (wanted > exist)
-    return invalid_argument("key 'placement': " + std::string(colocated ? "colocated" : "disjoint") + " asks for " + std::to_string(wanted) + " slots (" +
-                            wishes(spec) + "), " + std::to_string(exist) + " exist");
+    return invalid_argument("key 'placement': " + std::string(colocated ? "colocated" : "disjoint") + " asks for " +
+                            std::to_string(wanted) + " slots (" + wishes(spec) + "), " + std::to_string(exist) +
+                            " exist");
   int next = 0;
   for (const GroupSpec& g : spec.groups) {
     group_slots.push_back(consecutive(colocated ? 0 : next, g.mesh.ranks()));

@@ -37,13 +37,14 @@ struct Machine {
 /// Counts /dev/nvidiaN and the cores that this process may use.
 Machine this_machine();
 
-/// All slots that the job may choose from, in the manifest's order (null: this machine, whose CPU slots are as many as the spec asks
-/// for). `device: auto` takes GPUs when there are any. Threads that nobody fixed are shared out evenly, at least one a slot.
+/// All slots that the job may choose from, in the manifest's order (null: this machine, whose CPU slots are as many as
+/// the spec asks for). `device: auto` takes GPUs when there are any. Threads that nobody fixed are shared out evenly,
+/// at least one a slot.
 Result<std::vector<Slot>> available_slots(const JobSpec& spec, const Manifest* manifest, const Machine& machine);
 
-/// Places every group. Refused with numbers: more slots than exist, unknown nodes or slots, a slot twice in one group, lists whose
-/// length is not the mesh's. Colocated groups share the first slots, disjoint ones (and slot counts) take them one after the other;
-/// explicit lists may overlap between groups in any way.
+/// Places every group. Refused with numbers: more slots than exist, unknown nodes or slots, a slot twice in one group,
+/// lists whose length is not the mesh's. Colocated groups share the first slots, disjoint ones (and slot counts) take
+/// them one after the other; explicit lists may overlap between groups in any way.
 Result<Placement> place_groups(const JobSpec& spec, const std::vector<Slot>& available);
 
 }  // namespace troupe

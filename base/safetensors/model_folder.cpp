@@ -37,7 +37,8 @@ Result<std::map<std::string, std::string>> read_index(const std::string& path) {
       const std::string shard = file.get<std::string>();
       // A shard lies in the folder itself; a path out of it would read files that nobody named.
       if (shard.empty() || shard.find('/') != std::string::npos)
-        return invalid_argument(path + ": tensor '" + name + "' names file '" + shard + "'; valid: a file in the same folder");
+        return invalid_argument(path + ": tensor '" + name + "' names file '" + shard +
+                                "'; valid: a file in the same folder");
       out[name] = shard;
     }
     if (out.empty()) return invalid_argument(path + ": its weight_map is empty");
@@ -86,7 +87,9 @@ Result<ModelFolder> ModelFolder::open(const std::string& folder) {
     return out;
   }
   const std::vector<std::string> files = weight_files(folder);
-  if (files.empty()) return not_found(folder + ": has no weights; expected model.safetensors or model.safetensors.index.json with its shards");
+  if (files.empty())
+    return not_found(folder +
+                     ": has no weights; expected model.safetensors or model.safetensors.index.json with its shards");
   std::string single = folder + "/model.safetensors";
   if (!fs::exists(single, ec)) {
     if (files.size() > 1)
@@ -110,7 +113,8 @@ Status ModelFolder::open_indexed(const std::string& index_path) {
   for (const auto& [name, shard] : index) {
     const FolderTensor* t = find(classic_tensor_name(name));
     if (!t || t->info->name != name)
-      return not_found(index_path + ": says that tensor '" + name + "' is in '" + shard + "', but that file does not hold it");
+      return not_found(index_path + ": says that tensor '" + name + "' is in '" + shard +
+                       "', but that file does not hold it");
   }
   return {};
 }
@@ -151,8 +155,8 @@ Status ModelFolder::check(const ModelConfig& config) const {
     if (!t)
       problems.push_back("tensor '" + p.name + "' is missing");
     else if (t->info->shape != p.shape)
-      problems.push_back("tensor '" + t->info->name + "' has shape " + Json(t->info->shape).dump() + ", config.json asks for " +
-                         Json(p.shape).dump());
+      problems.push_back("tensor '" + t->info->name + "' has shape " + Json(t->info->shape).dump() +
+                         ", config.json asks for " + Json(p.shape).dump());
     else if (t->info->dtype == FileDType::kI64)
       problems.push_back("tensor '" + t->info->name + "' has dtype I64; valid: F32, BF16, F16");
   }

@@ -10,7 +10,8 @@
 #include "base/result.h"
 #include "base/safetensors/safetensors_file.h"
 
-/// The weights of a Hugging Face model folder under their classic names, whatever file split and name form the folder uses.
+/// The weights of a Hugging Face model folder under their classic names, whatever file split and name form the folder
+/// uses.
 namespace troupe {
 
 /// Where one tensor lies. Pointers and bytes are valid as long as `file`.
@@ -27,8 +28,9 @@ std::string classic_tensor_name(const std::string& name_on_disk);
 /// Thread-safe after open. Holds the mappings of all files.
 class ModelFolder {
  public:
-  /// Opens model.safetensors.index.json with its shards (the index decides: files that it does not name are ignored, a tensor that its
-  /// shard lacks is refused), or else model.safetensors, or else one *.safetensors. NotFound when there are no weights.
+  /// Opens model.safetensors.index.json with its shards (the index decides: files that it does not name are ignored, a
+  /// tensor that its shard lacks is refused), or else model.safetensors, or else one *.safetensors. NotFound when there
+  /// are no weights.
   static Result<ModelFolder> open(const std::string& folder);
   /// True when the folder has weights at all (index or any *.safetensors).
   static bool has_weights(const std::string& folder);
@@ -40,8 +42,9 @@ class ModelFolder {
   /// The files in the order of their names, for rewriting with the same split.
   const std::vector<std::shared_ptr<SafetensorsFile>>& files() const { return files_; }
 
-  /// Compares with the model's shapes: missing, unexpected and misshapen tensors are refused, all of them in one error (the first
-  /// ten by name). A tied configuration may come with a head equal to the embedding, byte for byte; a different one is refused.
+  /// Compares with the model's shapes: missing, unexpected and misshapen tensors are refused, all of them in one error
+  /// (the first ten by name). A tied configuration may come with a head equal to the embedding, byte for byte; a
+  /// different one is refused.
   Status check(const ModelConfig& config) const;
 
  private:

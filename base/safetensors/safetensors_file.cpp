@@ -65,7 +65,8 @@ Result<Json> parse_json(const std::string& path, const char* text, uint64_t leng
   }
 }
 
-Result<TensorInfo> tensor_from_json(const std::string& path, const std::string& name, const Json& j, uint64_t data_begin) {
+Result<TensorInfo> tensor_from_json(const std::string& path, const std::string& name, const Json& j,
+                                    uint64_t data_begin) {
   const std::string where = path + ": tensor '" + name + "'";
   if (!j.is_object() || !j.contains("dtype") || !j.contains("shape") || !j.contains("data_offsets"))
     return data_loss(where + ": header entry needs dtype, shape and data_offsets");
@@ -73,16 +74,18 @@ Result<TensorInfo> tensor_from_json(const std::string& path, const std::string& 
   t.name = name;
   const std::string dtype_name = j["dtype"].is_string() ? j["dtype"].get<std::string>() : j["dtype"].dump();
   const auto dtype = dtype_from_name(dtype_name);
-  if (!dtype) return invalid_argument(where + ": dtype '" + dtype_name + "' is not supported; valid: F32, BF16, F16, I64");
+  if (!dtype)
+    return invalid_argument(where + ": dtype '" + dtype_name + "' is not supported; valid: F32, BF16, F16, I64");
   t.dtype = *dtype;
   const auto elements = checked_elements(j["shape"], t.shape);
   if (!elements) return data_loss(where + ": shape " + j["shape"].dump() + " is not valid");
-  if (!is_offsets(j["data_offsets"])) return data_loss(where + ": data_offsets " + j["data_offsets"].dump() + " are not valid");
+  if (!is_offsets(j["data_offsets"]))
+    return data_loss(where + ": data_offsets " + j["data_offsets"].dump() + " are not valid");
   const uint64_t begin = j["data_offsets"][0].get<uint64_t>(), end = j["data_offsets"][1].get<uint64_t>();
   const uint64_t need = static_cast<uint64_t>(*elements) * static_cast<uint64_t>(file_dtype_bytes(t.dtype));
   if (end < begin || end > uint64_t{1} << 60 || end - begin != need)
-    return data_loss(where + ": data_offsets " + j["data_offsets"].dump() + " do not hold shape " + shape_text(t.shape) + " of " +
-                     dtype_name + " (" + std::to_string(need) + " bytes)");
+    return data_loss(where + ": data_offsets " + j["data_offsets"].dump() + " do not hold shape " +
+                     shape_text(t.shape) + " of " + dtype_name + " (" + std::to_string(need) + " bytes)");
   t.begin = data_begin + begin;
   t.end = data_begin + end;
   return t;
@@ -92,20 +95,27 @@ Result<TensorInfo> tensor_from_json(const std::string& path, const std::string& 
 
 const char* file_dtype_name(FileDType dtype) {
   switch (dtype) {
-    case FileDType::kF32: return "F32";
-    case FileDType::kBf16: return "BF16";
-    case FileDType::kF16: return "F16";
-    case FileDType::kI64: return "I64";
+    case FileDType::kF32:
+      return "F32";
+    case FileDType::kBf16:
+      return "BF16";
+    case FileDType::kF16:
+      return "F16";
+    case FileDType::kI64:
+      return "I64";
   }
   return "?";
 }
 
 int64_t file_dtype_bytes(FileDType dtype) {
   switch (dtype) {
-    case FileDType::kF32: return 4;
+    case FileDType::kF32:
+      return 4;
     case FileDType::kBf16:
-    case FileDType::kF16: return 2;
-    case FileDType::kI64: return 8;
+    case FileDType::kF16:
+      return 2;
+    case FileDType::kI64:
+      return 8;
   }
   return 0;
 }
@@ -140,7 +150,8 @@ Status SafetensorsFile::map(const std::string& path) {
   size_ = static_cast<uint64_t>(st.st_size);
   if (size_ < 8) {
     close(fd);
-    return data_loss(path + ": truncated: a safetensors file has at least 8 bytes, this one has " + std::to_string(size_));
+    return data_loss(path + ": truncated: a safetensors file has at least 8 bytes, this one has " +
+                     std::to_string(size_));
   }
   void* address = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd, 0);
   const int error = errno;
@@ -191,7 +202,8 @@ Status SafetensorsFile::check_extent() {
     at = t.end;
   }
   if (at > size_)
-    return data_loss(path_ + ": truncated: its tensors need " + std::to_string(at) + " bytes, the file has " + std::to_string(size_));
+    return data_loss(path_ + ": truncated: its tensors need " + std::to_string(at) + " bytes, the file has " +
+                     std::to_string(size_));
   const bool zero_tail = std::all_of(map_ + at, map_ + size_, [](std::byte b) { return b == std::byte{0}; });
   if (!zero_tail)
     return data_loss(path_ + ": " + std::to_string(size_ - at) + " bytes follow the last tensor: expected size " +

@@ -28,12 +28,13 @@ struct TensorInfo {
   uint64_t bytes() const { return end - begin; }
 };
 
-/// A memory-mapped, read-only file. The mapping lives as long as the object; pages are read when touched. Thread-safe after open.
+/// A memory-mapped, read-only file. The mapping lives as long as the object; pages are read when touched. Thread-safe
+/// after open.
 class SafetensorsFile {
  public:
-  /// Checks everything that the header promises: a header of at most 100 MB, known dtypes, shapes that match their bytes, tensors
-  /// that do not overlap and leave no gap, a file that is neither shorter (DataLoss with expected and real size) nor longer
-  /// (trailing bytes are accepted only when all are zero) than its tensors.
+  /// Checks everything that the header promises: a header of at most 100 MB, known dtypes, shapes that match their
+  /// bytes, tensors that do not overlap and leave no gap, a file that is neither shorter (DataLoss with expected and
+  /// real size) nor longer (trailing bytes are accepted only when all are zero) than its tensors.
   static Result<std::shared_ptr<SafetensorsFile>> open(const std::string& path);
   ~SafetensorsFile();
   SafetensorsFile(const SafetensorsFile&) = delete;

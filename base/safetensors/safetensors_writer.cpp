@@ -14,14 +14,16 @@ namespace troupe {
 namespace {
 
 /// Header text, padded with spaces so that the tensors begin at a multiple of 8.
-std::string header_text(const std::vector<TensorSpec>& tensors, const std::map<std::string, std::string>& metadata, uint64_t& total) {
+std::string header_text(const std::vector<TensorSpec>& tensors, const std::map<std::string, std::string>& metadata,
+                        uint64_t& total) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   total = 0;
   for (const TensorSpec& t : tensors) {
     uint64_t bytes = static_cast<uint64_t>(file_dtype_bytes(t.dtype));
     for (int64_t s : t.shape) bytes *= static_cast<uint64_t>(s);
-    header[t.name] = {{"dtype", file_dtype_name(t.dtype)}, {"shape", t.shape}, {"data_offsets", {total, total + bytes}}};
+    header[t.name] = {
+        {"dtype", file_dtype_name(t.dtype)}, {"shape", t.shape}, {"data_offsets", {total, total + bytes}}};
     total += bytes;
   }
   std::string text = header.dump();
@@ -33,8 +35,9 @@ std::string partial_name(const std::string& path) { return path + ".partial"; }
 
 }  // namespace
 
-Result<std::unique_ptr<SafetensorsWriter>> SafetensorsWriter::create(const std::string& path, const std::vector<TensorSpec>& tensors,
-                                                                     const std::map<std::string, std::string>& metadata) {
+Result<std::unique_ptr<SafetensorsWriter>> SafetensorsWriter::create(
+    const std::string& path, const std::vector<TensorSpec>& tensors,
+    const std::map<std::string, std::string>& metadata) {
   uint64_t total = 0;
   const std::string text = header_text(tensors, metadata, total);
   const int fd = ::open(partial_name(path).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -58,7 +61,8 @@ Status SafetensorsWriter::write_all(const void* data, uint64_t bytes) {
   while (bytes > 0) {
     const ssize_t n = ::write(fd_, at, std::min<uint64_t>(bytes, uint64_t{1} << 30));
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return make_error(ErrorCode::kResourceExhausted, path_ + ": cannot be written: " + std::strerror(errno));
+    if (n <= 0)
+      return make_error(ErrorCode::kResourceExhausted, path_ + ": cannot be written: " + std::strerror(errno));
     at += n;
     bytes -= static_cast<uint64_t>(n);
   }
@@ -67,7 +71,8 @@ Status SafetensorsWriter::write_all(const void* data, uint64_t bytes) {
 
 Status SafetensorsWriter::append(const void* data, uint64_t bytes) {
   if (bytes > expected_ - written_)
-    return invalid_argument(path_ + ": " + std::to_string(written_ + bytes) + " bytes of tensors, declared are " + std::to_string(expected_));
+    return invalid_argument(path_ + ": " + std::to_string(written_ + bytes) + " bytes of tensors, declared are " +
+                            std::to_string(expected_));
   TROUPE_RETURN_IF_ERROR(write_all(data, bytes));
   written_ += bytes;
   return {};
@@ -75,8 +80,10 @@ Status SafetensorsWriter::append(const void* data, uint64_t bytes) {
 
 Status SafetensorsWriter::finish() {
   if (written_ != expected_)
-    return invalid_argument(path_ + ": " + std::to_string(written_) + " bytes of tensors, declared are " + std::to_string(expected_));
-  if (fsync(fd_) != 0) return make_error(ErrorCode::kResourceExhausted, path_ + ": cannot be flushed: " + std::strerror(errno));
+    return invalid_argument(path_ + ": " + std::to_string(written_) + " bytes of tensors, declared are " +
+                            std::to_string(expected_));
+  if (fsync(fd_) != 0)
+    return make_error(ErrorCode::kResourceExhausted, path_ + ": cannot be flushed: " + std::strerror(errno));
   if (std::rename(partial_name(path_).c_str(), path_.c_str()) != 0)
     return internal_error(path_ + ": cannot be renamed into place: " + std::strerror(errno));
   close(fd_);

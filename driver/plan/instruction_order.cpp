@@ -36,7 +36,8 @@ StepShape shape_from_spec(const JobSpec& spec, const Program& program, bool with
 Status check_instruction_order(const JobSpec& spec) {
   const Program program = record_training_loop(spec);
   const int units = text_units(spec);
-  for (const StepShape& shape : {one_to_one(program, 0, units), one_to_one(program, 1, 1), one_to_one(program, units, units)})
+  for (const StepShape& shape :
+       {one_to_one(program, 0, units), one_to_one(program, 1, 1), one_to_one(program, units, units)})
     TROUPE_RETURN_IF_ERROR(check_order(program, shape, expand(program, shape)));
   return {};
 }
@@ -44,7 +45,8 @@ Status check_instruction_order(const JobSpec& spec) {
 std::vector<std::string> instruction_order(const JobSpec& spec) {
   const Program program = record_training_loop(spec);
   std::vector<std::string> lines;
-  for (const Instruction& i : expand(program, shape_from_spec(spec, program, true))) lines.push_back(i.to_string(program));
+  for (const Instruction& i : expand(program, shape_from_spec(spec, program, true)))
+    lines.push_back(i.to_string(program));
   return lines;
 }
 

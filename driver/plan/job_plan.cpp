@@ -16,9 +16,12 @@ struct ElementBytes {
 
 ElementBytes element_bytes(DType dtype) {
   switch (dtype) {
-    case DType::kFp32: return {4, 4, 8};        // two moments; the weights are their own masters
-    case DType::kBf16: return {2, 4, 12};       // two moments and master weights in fp32
-    case DType::kBf16Pure: return {2, 2, 4};    // two moments in bf16
+    case DType::kFp32:
+      return {4, 4, 8};  // two moments; the weights are their own masters
+    case DType::kBf16:
+      return {2, 4, 12};  // two moments and master weights in fp32
+    case DType::kBf16Pure:
+      return {2, 2, 4};  // two moments in bf16
   }
   return {4, 4, 8};
 }
@@ -33,7 +36,8 @@ int64_t local_elements(const ParameterDecl& p, const ModelConfig& config, int tp
   return p.elements() / along * (s.end - s.begin + s.padding);
 }
 
-RankMemory rank_memory(const GroupPlan& g, const JobSpec& spec, const ModelConfig& config, const std::vector<ParameterDecl>& parameters, int rank) {
+RankMemory rank_memory(const GroupPlan& g, const JobSpec& spec, const ModelConfig& config,
+                       const std::vector<ParameterDecl>& parameters, int rank) {
   const int tp = g.mesh.size(Axis::kTp), tp_rank = g.mesh.coordinate(rank, Axis::kTp);
   RankMemory m;
   int64_t trained = 0;
@@ -52,7 +56,8 @@ RankMemory rank_memory(const GroupPlan& g, const JobSpec& spec, const ModelConfi
   return m;
 }
 
-GroupPlan plan_group(const GroupSpec& g, const JobSpec& spec, const ModelConfig& config, const std::vector<ParameterDecl>& parameters) {
+GroupPlan plan_group(const GroupSpec& g, const JobSpec& spec, const ModelConfig& config,
+                     const std::vector<ParameterDecl>& parameters) {
   GroupPlan out;
   out.name = g.name;
   out.components = g.components;
@@ -66,8 +71,10 @@ GroupPlan plan_group(const GroupSpec& g, const JobSpec& spec, const ModelConfig&
   // Ranks that differ only along dp and sp hold the same: the tp rank decides.
   const int tp = g.mesh.size(Axis::kTp);
   std::vector<RankMemory> of_tp_rank;
-  for (int r = 0; r < tp; ++r) of_tp_rank.push_back(rank_memory(out, spec, config, parameters, g.mesh.with(0, Axis::kTp, r)));
-  for (int r = 0; r < g.mesh.ranks(); ++r) out.ranks.push_back(of_tp_rank[static_cast<size_t>(g.mesh.coordinate(r, Axis::kTp))]);
+  for (int r = 0; r < tp; ++r)
+    of_tp_rank.push_back(rank_memory(out, spec, config, parameters, g.mesh.with(0, Axis::kTp, r)));
+  for (int r = 0; r < g.mesh.ranks(); ++r)
+    out.ranks.push_back(of_tp_rank[static_cast<size_t>(g.mesh.coordinate(r, Axis::kTp))]);
   return out;
 }
 
@@ -86,18 +93,21 @@ Status check_memory(const JobPlan& plan) {
       for (size_t r = 0; r < plan.group_slots[g].size(); ++r)
         if (plan.group_slots[g][r] == static_cast<int>(s)) {
           const RankMemory& m = plan.groups[g].ranks[r];
-          parts += (parts.empty() ? "" : "; ") + plan.groups[g].name + "/" + std::to_string(r) + ": weights " + gib(m.weights_bytes) + " + gradients " +
-                   gib(m.gradients_bytes) + " + optimizer " + gib(m.optimizer_bytes);
+          parts += (parts.empty() ? "" : "; ") + plan.groups[g].name + "/" + std::to_string(r) + ": weights " +
+                   gib(m.weights_bytes) + " + gradients " + gib(m.gradients_bytes) + " + optimizer " +
+                   gib(m.optimizer_bytes);
         }
-    return invalid_argument("slot " + slot.name() + " (" + slot.device + ") has " + gib(slot.memory_bytes) + ", its ranks need " + gib(plan.slot_bytes[s]) +
-                            " before any activation (" + parts + "); valid: larger sp, tp or dp with zero: 1, or other slots");
+    return invalid_argument("slot " + slot.name() + " (" + slot.device + ") has " + gib(slot.memory_bytes) +
+                            ", its ranks need " + gib(plan.slot_bytes[s]) + " before any activation (" + parts +
+                            "); valid: larger sp, tp or dp with zero: 1, or other slots");
   }
   return {};
 }
 
 }  // namespace
 
-Result<JobPlan> plan_job(const JobSpec& spec, const Manifest* manifest, const ModelConfig& config, const Machine& machine) {
+Result<JobPlan> plan_job(const JobSpec& spec, const Manifest* manifest, const ModelConfig& config,
+                         const Machine& machine) {
   TROUPE_RETURN_IF_ERROR(check_heads(spec, config, spec.file));
   TROUPE_ASSIGN(const std::vector<Slot> available, available_slots(spec, manifest, machine));
   TROUPE_ASSIGN(Placement placement, place_groups(spec, available));

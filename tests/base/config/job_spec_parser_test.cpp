@@ -132,8 +132,10 @@ TEST_CASE("a written spec reads back as the same value, whatever its form") {
       Lines{}.text() + "placement: {vision: ['a:0-1'], text: ['b:*']}\nname: no\ndevice: cpu\n",
       Lines{}.text() + "debug: {dump: {steps: [0, 4], samples: true, weights: true}}\neval: {max_samples: 9}\n",
       "model: {path: \"with \\\"quotes\\\", #hash: and $${braces}\", init: random, dtype: bf16-pure}\n"
-      "data: {sources: [{path: a.json, take: 7}, {path: b.json, take: 0.25}], shuffle: false, too_long: truncate_text, supervise: last}\n"
-      "training: {epochs: 2.5, global_batch: 6, microbatch: {tokens: 4096}, schedule: {type: linear, warmup_steps: 10}, max_skipped: 0}\n"
+      "data: {sources: [{path: a.json, take: 7}, {path: b.json, take: 0.25}], shuffle: false, too_long: truncate_text, "
+      "supervise: last}\n"
+      "training: {epochs: 2.5, global_batch: 6, microbatch: {tokens: 4096}, schedule: {type: linear, warmup_steps: "
+      "10}, max_skipped: 0}\n"
       "eval: {sources: [{path: c.json}], every: 5}\ncheckpoint: {export: never}\n"};
   for (const std::string& form : forms) {
     const auto spec = parse_job_spec(form, "/jobs/a.yaml");
@@ -157,12 +159,17 @@ TEST_CASE("a written spec reads back as the same value, whatever its form") {
 
 TEST_CASE("a written spec keeps odd names and record counts apart from fractions") {
   const auto spec = parse_job_spec(
-      "model: {path: 'a ${'}\ndata: {sources: [{path: a.json, take: 1}, {path: b.json, take: 1.0}]}\ntraining: {steps: 1}\nname: off\n", "/j/a.yaml");
+      "model: {path: 'a ${'}\ndata: {sources: [{path: a.json, take: 1}, {path: b.json, take: 1.0}]}\ntraining: {steps: "
+      "1}\nname: off\n",
+      "/j/a.yaml");
   REQUIRE_FALSE(spec.ok());
   CHECK(spec.error().message ==
-        "/j/a.yaml:1: value 'a ${': '${' must be followed by a variable's name and '}' (write '$${' for the characters themselves)");
+        "/j/a.yaml:1: value 'a ${': '${' must be followed by a variable's name and '}' (write '$${' for the characters "
+        "themselves)");
   const auto good = parse_job_spec(
-      "model: {path: 'a $${'}\ndata: {sources: [{path: a.json, take: 1}, {path: b.json, take: 1.0}]}\ntraining: {steps: 1}\nname: off\n", "/j/a.yaml");
+      "model: {path: 'a $${'}\ndata: {sources: [{path: a.json, take: 1}, {path: b.json, take: 1.0}]}\ntraining: "
+      "{steps: 1}\nname: off\n",
+      "/j/a.yaml");
   REQUIRE(good.ok());
   CHECK(good->name == "off");
   CHECK(good->model.path == "/j/a ${");
@@ -177,15 +184,20 @@ TEST_CASE("a written spec keeps odd names and record counts apart from fractions
 
 TEST_CASE("an unknown key is refused with its line and the nearest known key") {
   CHECK(with_training("step: 3, global_batch: 4") ==
-        "j.yaml:4: key 'training.step': unknown key; did you mean 'steps'?\nj.yaml:4: key 'training.steps': is missing; valid: steps: NUMBER, or epochs: NUMBER");
-  CHECK(with_data("synthetic: {images: 1}, max_pixel: 3") == "j.yaml:3: key 'data.max_pixel': unknown key; did you mean 'max_pixels'?");
+        "j.yaml:4: key 'training.step': unknown key; did you mean 'steps'?\nj.yaml:4: key 'training.steps': is "
+        "missing; valid: steps: NUMBER, or epochs: NUMBER");
+  CHECK(with_data("synthetic: {images: 1}, max_pixel: 3") ==
+        "j.yaml:3: key 'data.max_pixel': unknown key; did you mean 'max_pixels'?");
   CHECK(with_more("evel: {split: 0.1}") == "j.yaml:5: key 'evel': unknown key; did you mean 'eval'?");
-  CHECK(with_more("checkpoint: {frobnicate: 1}") == "j.yaml:5: key 'checkpoint.frobnicate': unknown key; valid here: every, keep, export");
+  CHECK(with_more("checkpoint: {frobnicate: 1}") ==
+        "j.yaml:5: key 'checkpoint.frobnicate': unknown key; valid here: every, keep, export");
 }
 
 TEST_CASE("a right key in the wrong section is refused with the section where it belongs") {
-  CHECK(with_training("steps: 3, lr: 1e-5") == "j.yaml:4: key 'training.lr': unknown key; it belongs under components.NAME or training.optimizer");
-  CHECK(with_more("weight_decay: 0.1") == "j.yaml:5: key 'weight_decay': unknown key; it belongs under training.optimizer");
+  CHECK(with_training("steps: 3, lr: 1e-5") ==
+        "j.yaml:4: key 'training.lr': unknown key; it belongs under components.NAME or training.optimizer");
+  CHECK(with_more("weight_decay: 0.1") ==
+        "j.yaml:5: key 'weight_decay': unknown key; it belongs under training.optimizer");
   CHECK(with_more("optimizer: {lr: 1}") == "j.yaml:5: key 'optimizer': unknown key; it belongs under training");
 }
 
@@ -195,50 +207,71 @@ TEST_CASE("a doubled key is refused with both lines") {
 
 TEST_CASE("a number in quotes is refused, the same number without quotes is read") {
   CHECK(with_training("steps: 3, optimizer: {lr: '1e-5'}") ==
-        "j.yaml:4: key 'training.optimizer.lr': value \"1e-5\" is in quotes, which makes it text; valid: a number from 0, without quotes");
+        "j.yaml:4: key 'training.optimizer.lr': value \"1e-5\" is in quotes, which makes it text; valid: a number from "
+        "0, without quotes");
   Lines l;
   l.training = "training: {steps: 3, optimizer: {lr: 1e-5}}";
   const auto spec = parse_job_spec(l.text(), "j.yaml");
   REQUIRE(spec.ok());
   CHECK(spec->training.optimizer.lr == 1e-5);
   CHECK(with_groups("vision: {}, text: {mesh: {tp: \"2\"}}") ==
-        "j.yaml:2: key 'groups.text.mesh.tp': value \"2\" is in quotes, which makes it text; valid: an integer from 1 to 4096, without quotes");
+        "j.yaml:2: key 'groups.text.mesh.tp': value \"2\" is in quotes, which makes it text; valid: an integer from 1 "
+        "to 4096, without quotes");
 }
 
 TEST_CASE("what YAML 1.1 would read as another value is refused") {
-  CHECK(with_training("steps: 010") == "j.yaml:4: key 'training.steps': value '010' is not valid; valid: an integer from 1");
-  CHECK(with_training("steps: 1:30") == "j.yaml:4: key 'training.steps': value '1:30' is not valid; valid: an integer from 1");
-  CHECK(with_training("steps: 3, optimizer: {lr: .nan}") == "j.yaml:4: key 'training.optimizer.lr': value '.nan' is not valid; valid: a number from 0");
-  CHECK(with_training("steps: 3, optimizer: {lr: 1e400}") == "j.yaml:4: key 'training.optimizer.lr': value '1e400' is not valid; valid: a number from 0");
-  CHECK(with_data("synthetic: {images: 1}, shuffle: no") == "j.yaml:3: key 'data.shuffle': value 'no' is not valid; valid: true, false");
-  CHECK(with_data("synthetic: {images: 1}, shuffle: off") == "j.yaml:3: key 'data.shuffle': value 'off' is not valid; valid: true, false");
+  CHECK(with_training("steps: 010") ==
+        "j.yaml:4: key 'training.steps': value '010' is not valid; valid: an integer from 1");
+  CHECK(with_training("steps: 1:30") ==
+        "j.yaml:4: key 'training.steps': value '1:30' is not valid; valid: an integer from 1");
+  CHECK(with_training("steps: 3, optimizer: {lr: .nan}") ==
+        "j.yaml:4: key 'training.optimizer.lr': value '.nan' is not valid; valid: a number from 0");
+  CHECK(with_training("steps: 3, optimizer: {lr: 1e400}") ==
+        "j.yaml:4: key 'training.optimizer.lr': value '1e400' is not valid; valid: a number from 0");
+  CHECK(with_data("synthetic: {images: 1}, shuffle: no") ==
+        "j.yaml:3: key 'data.shuffle': value 'no' is not valid; valid: true, false");
+  CHECK(with_data("synthetic: {images: 1}, shuffle: off") ==
+        "j.yaml:3: key 'data.shuffle': value 'off' is not valid; valid: true, false");
 }
 
 TEST_CASE("wrong types are refused by what they are") {
-  CHECK(with_training("steps: [3]") == "j.yaml:4: key 'training.steps': value a list is not valid; valid: an integer from 1");
-  CHECK(with_more("checkpoint: 3") == "j.yaml:5: key 'checkpoint': value '3' is not valid; valid: a mapping of keys and values");
+  CHECK(with_training("steps: [3]") ==
+        "j.yaml:4: key 'training.steps': value a list is not valid; valid: an integer from 1");
+  CHECK(with_more("checkpoint: 3") ==
+        "j.yaml:5: key 'checkpoint': value '3' is not valid; valid: a mapping of keys and values");
   CHECK(with_more("checkpoint:") == "j.yaml:5: key 'checkpoint': has no value");
   CHECK(with_training("steps: 3, optimizer: {betas: [0.9]}") ==
-        "j.yaml:4: key 'training.optimizer.betas': value a list is not valid; valid: two numbers from 0 to below 1, such as [0.9, 0.95]");
-  CHECK(with_data("synthetic: {pixels: 448}") == "j.yaml:3: key 'data.synthetic.pixels': value '448' is not valid; valid: WIDTHxHEIGHT, such as 448x448");
+        "j.yaml:4: key 'training.optimizer.betas': value a list is not valid; valid: two numbers from 0 to below 1, "
+        "such as [0.9, 0.95]");
+  CHECK(with_data("synthetic: {pixels: 448}") ==
+        "j.yaml:3: key 'data.synthetic.pixels': value '448' is not valid; valid: WIDTHxHEIGHT, such as 448x448");
   CHECK(complaint("- a\n- b\n") == "j.yaml:1: expected keys and values, got a list");
-  CHECK(complaint("model: {path: [\n") .rfind("j.yaml:", 0) == 0);
+  CHECK(complaint("model: {path: [\n").rfind("j.yaml:", 0) == 0);
 }
 
 TEST_CASE("negative rates and unknown words are refused") {
-  CHECK(with_training("steps: 3, optimizer: {lr: -1}") == "j.yaml:4: key 'training.optimizer.lr': value '-1' is not valid; valid: a number from 0");
+  CHECK(with_training("steps: 3, optimizer: {lr: -1}") ==
+        "j.yaml:4: key 'training.optimizer.lr': value '-1' is not valid; valid: a number from 0");
   CHECK(with_training("steps: 3, schedule: {type: cosin}") ==
-        "j.yaml:4: key 'training.schedule.type': value 'cosin' is not valid; valid: cosine, linear, constant (did you mean cosine?)");
-  CHECK(with_more("components: {vision: {lr: -2}}") == "j.yaml:5: key 'components.vision.lr': value '-2' is not valid; valid: a number from 0");
-  CHECK(with_more("components: {audio: {train: true}}") == "j.yaml:5: key 'components.audio': unknown component; valid: vision, merger, text");
+        "j.yaml:4: key 'training.schedule.type': value 'cosin' is not valid; valid: cosine, linear, constant (did you "
+        "mean cosine?)");
+  CHECK(with_more("components: {vision: {lr: -2}}") ==
+        "j.yaml:5: key 'components.vision.lr': value '-2' is not valid; valid: a number from 0");
+  CHECK(with_more("components: {audio: {train: true}}") ==
+        "j.yaml:5: key 'components.audio': unknown component; valid: vision, merger, text");
 }
 
 TEST_CASE("reserved keys are refused by name, their off values accepted") {
-  CHECK(with_groups("vision: {recompute: {layers: all}}, text: {}") == "j.yaml:2: key 'groups.vision.recompute': not built yet; valid: none");
-  CHECK(with_groups("vision: {mesh: {pp: 2}}, text: {}") == "j.yaml:2: key 'groups.vision.mesh.pp': not built yet; valid: 1");
-  CHECK(with_groups("vision: {mesh: {sp: auto}}, text: {}") == "j.yaml:2: key 'groups.vision.mesh.sp': value 'auto' is not built yet; valid: an integer from 1 to 4096");
-  CHECK(with_groups("vision: {zero: 3}, text: {}") == "j.yaml:2: key 'groups.vision.zero': value 3 is not built yet; valid: 0, 1");
-  CHECK(with_more("logging: {tensorboard: true}") == "j.yaml:5: key 'logging.tensorboard': not built yet; valid: false");
+  CHECK(with_groups("vision: {recompute: {layers: all}}, text: {}") ==
+        "j.yaml:2: key 'groups.vision.recompute': not built yet; valid: none");
+  CHECK(with_groups("vision: {mesh: {pp: 2}}, text: {}") ==
+        "j.yaml:2: key 'groups.vision.mesh.pp': not built yet; valid: 1");
+  CHECK(with_groups("vision: {mesh: {sp: auto}}, text: {}") ==
+        "j.yaml:2: key 'groups.vision.mesh.sp': value 'auto' is not built yet; valid: an integer from 1 to 4096");
+  CHECK(with_groups("vision: {zero: 3}, text: {}") ==
+        "j.yaml:2: key 'groups.vision.zero': value 3 is not built yet; valid: 0, 1");
+  CHECK(with_more("logging: {tensorboard: true}") ==
+        "j.yaml:5: key 'logging.tensorboard': not built yet; valid: false");
   CHECK(with_more("profile: {steps: [1]}") == "j.yaml:5: key 'profile': not built yet; valid: none");
   CHECK(with_more("checkpoint: {best: eval_loss}") == "j.yaml:5: key 'checkpoint.best': not built yet; valid: none");
   CHECK(with_more("components: {text: {lora: {rank: 8}}}") == "j.yaml:5: key 'components.text.lora': not built yet");
@@ -251,62 +284,86 @@ TEST_CASE("a batch that does not divide is refused with the equation and the nea
   l.groups = "groups: {vision: {}, text: {mesh: {dp: 4}}}";
   l.training = "training: {steps: 1, global_batch: 6}";
   CHECK(complaint(l.text()) ==
-        "j.yaml:4: key 'training.global_batch': value 6 must be a multiple of dp of group 'text' x microbatch.samples = 4 x 1 = 4; valid: 4 or 8");
+        "j.yaml:4: key 'training.global_batch': value 6 must be a multiple of dp of group 'text' x microbatch.samples "
+        "= 4 x 1 = 4; valid: 4 or 8");
   l.training = "training: {steps: 1, global_batch: 2}";
   CHECK(complaint(l.text()) ==
-        "j.yaml:4: key 'training.global_batch': value 2 must be a multiple of dp of group 'text' x microbatch.samples = 4 x 1 = 4; valid: 4");
+        "j.yaml:4: key 'training.global_batch': value 2 must be a multiple of dp of group 'text' x microbatch.samples "
+        "= 4 x 1 = 4; valid: 4");
   l.training = "training: {steps: 1, global_batch: 12, microbatch: {samples: 2}}";
   CHECK(complaint(l.text()) ==
-        "j.yaml:4: key 'training.global_batch': value 12 must be a multiple of dp of group 'text' x microbatch.samples = 4 x 2 = 8; valid: 8 or 16");
+        "j.yaml:4: key 'training.global_batch': value 12 must be a multiple of dp of group 'text' x microbatch.samples "
+        "= 4 x 2 = 8; valid: 8 or 16");
   l.training = "training: {steps: 1, global_batch: 6, microbatch: {tokens: 100}}";
-  CHECK(complaint(l.text()) == "j.yaml:4: key 'training.global_batch': value 6 must be a multiple of dp of group 'text' = 4; valid: 4 or 8");
+  CHECK(complaint(l.text()) ==
+        "j.yaml:4: key 'training.global_batch': value 6 must be a multiple of dp of group 'text' = 4; valid: 4 or 8");
   l.training = "training: {steps: 1, global_batch: 8}";
   CHECK(complaint(l.text()) == "(accepted)");
 }
 
 TEST_CASE("the length of training is given in exactly one way") {
-  CHECK(with_training("steps: 3, epochs: 1") == "j.yaml:4: key 'training.epochs': excludes 'steps'; valid: one of the two");
-  CHECK(with_training("global_batch: 4") == "j.yaml:4: key 'training.steps': is missing; valid: steps: NUMBER, or epochs: NUMBER");
-  CHECK(with_training("epochs: 0") == "j.yaml:4: key 'training.epochs': value '0' is not valid; valid: a number above 0");
+  CHECK(with_training("steps: 3, epochs: 1") ==
+        "j.yaml:4: key 'training.epochs': excludes 'steps'; valid: one of the two");
+  CHECK(with_training("global_batch: 4") ==
+        "j.yaml:4: key 'training.steps': is missing; valid: steps: NUMBER, or epochs: NUMBER");
+  CHECK(with_training("epochs: 0") ==
+        "j.yaml:4: key 'training.epochs': value '0' is not valid; valid: a number above 0");
   CHECK(with_training("steps: 3, schedule: {warmup_ratio: 0.1, warmup_steps: 1}") ==
         "j.yaml:4: key 'training.schedule.warmup_steps': excludes 'warmup_ratio'; valid: one of the two");
-  CHECK(with_training("steps: 3, schedule: {warmup_steps: 4}") == "j.yaml:4: key 'training.schedule.warmup_steps': value 4 must be at most training.steps = 3");
+  CHECK(with_training("steps: 3, schedule: {warmup_steps: 4}") ==
+        "j.yaml:4: key 'training.schedule.warmup_steps': value 4 must be at most training.steps = 3");
 }
 
 TEST_CASE("every component is in exactly one group, and in one that can hold it") {
-  CHECK(with_groups("vision: {}") == "j.yaml:2: key 'groups': component 'text' is in no group; valid: every component in exactly one group");
+  CHECK(with_groups("vision: {}") ==
+        "j.yaml:2: key 'groups': component 'text' is in no group; valid: every component in exactly one group");
   CHECK(with_groups("vision: {}, text: {}, more: {components: [text]}") ==
-        "j.yaml:2: key 'groups.more': component 'text' is in groups text and more; valid: every component in exactly one group");
-  CHECK(with_groups("vision: {components: [vision]}, text: {components: [text, merger]}").find("is not built yet") != std::string::npos);
-  CHECK(with_groups("eyes: {}, text: {}") == "j.yaml:2: key 'groups.eyes': key 'components' is missing; valid: a list of vision, merger, text");
+        "j.yaml:2: key 'groups.more': component 'text' is in groups text and more; valid: every component in exactly "
+        "one group");
+  CHECK(with_groups("vision: {components: [vision]}, text: {components: [text, merger]}").find("is not built yet") !=
+        std::string::npos);
+  CHECK(with_groups("eyes: {}, text: {}") ==
+        "j.yaml:2: key 'groups.eyes': key 'components' is missing; valid: a list of vision, merger, text");
   CHECK(with_groups("eyes: {components: [vision, merger]}, words: {components: [text]}") == "(accepted)");
   CHECK(with_groups("vision: {mesh: {tp: 2}}, text: {}") ==
-        "j.yaml:2: key 'groups.vision.mesh.tp': value 2: tensor parallelism of the vision encoder is not built yet; valid: 1 (use sp)");
-  CHECK(with_groups("vision: {tp_sequence: true}, text: {}") == "j.yaml:2: key 'groups.vision.tp_sequence': belongs to the group of component text");
+        "j.yaml:2: key 'groups.vision.mesh.tp': value 2: tensor parallelism of the vision encoder is not built yet; "
+        "valid: 1 (use sp)");
+  CHECK(with_groups("vision: {tp_sequence: true}, text: {}") ==
+        "j.yaml:2: key 'groups.vision.tp_sequence': belongs to the group of component text");
   CHECK(with_more("components: {vision: {train: false}, merger: {train: false}, text: {train: false}}") ==
         "j.yaml:5: key 'components': every component is frozen (train: false); valid: at least one with train: true");
 }
 
 TEST_CASE("placements that do not fit the groups are refused") {
-  CHECK(with_more("placement: {vision: 3, text: 2}") == "j.yaml:5: key 'placement.vision': value 3 must equal the ranks of the group's mesh (sp=2) = 2");
-  CHECK(with_more("placement: {visoin: 2, text: 2}") == "j.yaml:5: key 'placement.visoin': unknown group; did you mean 'vision'?");
-  CHECK(with_more("placement: {vision: 2}") == "j.yaml:5: key 'placement': group 'text' is not placed; valid: an entry for each of vision, text");
+  CHECK(with_more("placement: {vision: 3, text: 2}") ==
+        "j.yaml:5: key 'placement.vision': value 3 must equal the ranks of the group's mesh (sp=2) = 2");
+  CHECK(with_more("placement: {visoin: 2, text: 2}") ==
+        "j.yaml:5: key 'placement.visoin': unknown group; did you mean 'vision'?");
+  CHECK(with_more("placement: {vision: 2}") ==
+        "j.yaml:5: key 'placement': group 'text' is not placed; valid: an entry for each of vision, text");
   CHECK(with_more("placement: {vision: 2, text: ['a:0-1']}") ==
         "j.yaml:5: key 'placement': mixes numbers of slots and lists of slots; valid: one kind for all groups");
   CHECK(with_more("placement: together") ==
-        "j.yaml:5: key 'placement': value 'together' is not valid; valid: colocated, disjoint, {GROUP: NUMBER OF SLOTS, ...} or {GROUP: [\"NODE:0-3\", \"NODE:*\"], ...}");
+        "j.yaml:5: key 'placement': value 'together' is not valid; valid: colocated, disjoint, {GROUP: NUMBER OF "
+        "SLOTS, ...} or {GROUP: [\"NODE:0-3\", \"NODE:*\"], ...}");
 }
 
 TEST_CASE("records are given in exactly one way") {
-  CHECK(with_data("shuffle: true") == "j.yaml:3: key 'data': has no records; valid: sources: [{path: FILE}], or synthetic: {...}");
-  CHECK(with_data("synthetic: {images: 1}, sources: [{path: a}]") == "j.yaml:3: key 'data.synthetic': excludes 'sources'; valid: one of the two");
+  CHECK(with_data("shuffle: true") ==
+        "j.yaml:3: key 'data': has no records; valid: sources: [{path: FILE}], or synthetic: {...}");
+  CHECK(with_data("synthetic: {images: 1}, sources: [{path: a}]") ==
+        "j.yaml:3: key 'data.synthetic': excludes 'sources'; valid: one of the two");
   CHECK(with_data("sources: []") == "j.yaml:3: key 'data.sources': is empty; valid: at least one {path: FILE}");
   CHECK(with_data("sources: [{image_root: a}]").find("j.yaml:3: key 'data.sources[0].path': is missing") == 0);
-  CHECK(with_data("sources: [{path: a, columns: {image: b}}]") == "j.yaml:3: key 'data.sources[0].columns': not built yet");
+  CHECK(with_data("sources: [{path: a, columns: {image: b}}]") ==
+        "j.yaml:3: key 'data.sources[0].columns': not built yet");
   CHECK(with_data("sources: [{path: a, take: 1.5}]") ==
-        "j.yaml:3: key 'data.sources[0].take': value '1.5' is not valid; valid: a fraction above 0.0 up to 1.0, or a number of records from 1");
-  CHECK(with_data("synthetic: {images: 1}, min_pixels: 100, max_pixels: 99") == "j.yaml:3: key 'data.min_pixels': value 100 must be at most max_pixels = 99");
-  CHECK(with_more("eval: {every: 5}") == "j.yaml:5: key 'eval.every': needs something to evaluate; valid: with split: FRACTION or sources: [...]");
+        "j.yaml:3: key 'data.sources[0].take': value '1.5' is not valid; valid: a fraction above 0.0 up to 1.0, or a "
+        "number of records from 1");
+  CHECK(with_data("synthetic: {images: 1}, min_pixels: 100, max_pixels: 99") ==
+        "j.yaml:3: key 'data.min_pixels': value 100 must be at most max_pixels = 99");
+  CHECK(with_more("eval: {every: 5}") ==
+        "j.yaml:5: key 'eval.every': needs something to evaluate; valid: with split: FRACTION or sources: [...]");
 }
 
 TEST_CASE("all that is wrong with a file is said at once, in the order of its lines") {
@@ -322,8 +379,11 @@ TEST_CASE("all that is wrong with a file is said at once, in the order of its li
 
 TEST_CASE("overrides win over the file and are named in complaints") {
   Folder folder;
-  const std::string file = folder.write("a.yaml", "model: {path: '" + kShape + "', init: random}\ndata: {synthetic: {images: 1}}\ntraining: {steps: 3}\n");
-  const auto good = load_job_spec(file, {"training.steps=7", "groups={vision: {mesh: {sp: 2}}, text: {}}", "name=other"}, {});
+  const std::string file =
+      folder.write("a.yaml", "model: {path: '" + kShape +
+                                 "', init: random}\ndata: {synthetic: {images: 1}}\ntraining: {steps: 3}\n");
+  const auto good =
+      load_job_spec(file, {"training.steps=7", "groups={vision: {mesh: {sp: 2}}, text: {}}", "name=other"}, {});
   if (!good.ok()) FAIL(good.error().message);
   CHECK(good->training.steps == 7);
   CHECK(good->groups[0].mesh.size(Axis::kSp) == 2);
@@ -331,9 +391,12 @@ TEST_CASE("overrides win over the file and are named in complaints") {
   CHECK(good->file == file);
   CHECK(load_job_spec(file, {"training.steps=abc"}, {}).error().message ==
         "--set training.steps=abc: key 'training.steps': value 'abc' is not valid; valid: an integer from 1");
-  CHECK(load_job_spec(file, {"training.step=4"}, {}).error().message == "--set training.step=4: key 'training.step': unknown key; did you mean 'steps'?");
-  CHECK(load_job_spec(file, {"training"}, {}).error().message == "--set training: expected --set KEY.KEY=VALUE, such as --set training.steps=100");
-  CHECK(load_job_spec(file, {"training.steps.x=1"}, {}).error().message == "--set training.steps.x=1: 'training.steps' is '3' and has no 'x'");
+  CHECK(load_job_spec(file, {"training.step=4"}, {}).error().message ==
+        "--set training.step=4: key 'training.step': unknown key; did you mean 'steps'?");
+  CHECK(load_job_spec(file, {"training"}, {}).error().message ==
+        "--set training: expected --set KEY.KEY=VALUE, such as --set training.steps=100");
+  CHECK(load_job_spec(file, {"training.steps.x=1"}, {}).error().message ==
+        "--set training.steps.x=1: 'training.steps' is '3' and has no 'x'");
   const auto epochs = load_job_spec(file, {"training.steps=null", "training.epochs=2"}, {});
   REQUIRE(epochs.ok());
   CHECK_FALSE(epochs->training.steps.has_value());
@@ -342,24 +405,35 @@ TEST_CASE("overrides win over the file and are named in complaints") {
 
 TEST_CASE("variables come from the environment that is passed in") {
   Folder folder;
-  const std::string file = folder.write("a.yaml", "model: {path: '${SHAPES}/qwen2.5-vl-7b', init: random}\ndata: {synthetic: {images: 1}}\ntraining: {steps: '${STEPS}'}\n");
-  const auto spec = load_job_spec(file, {}, {{"SHAPES", std::string(TROUPE_SOURCE_DIR) + "/configs/models"}, {"STEPS", "11"}});
+  const std::string file = folder.write("a.yaml",
+                                        "model: {path: '${SHAPES}/qwen2.5-vl-7b', init: random}\ndata: {synthetic: "
+                                        "{images: 1}}\ntraining: {steps: '${STEPS}'}\n");
+  const auto spec =
+      load_job_spec(file, {}, {{"SHAPES", std::string(TROUPE_SOURCE_DIR) + "/configs/models"}, {"STEPS", "11"}});
   if (!spec.ok()) FAIL(spec.error().message);
   CHECK(spec->model.path == kShape);
   CHECK(spec->training.steps == 11);
-  CHECK(load_job_spec(file, {}, {{"STEPS", "11"}}).error().message.find(file + ":1: value '${SHAPES}/qwen2.5-vl-7b': the environment variable SHAPES is not set") == 0);
+  CHECK(load_job_spec(file, {}, {{"STEPS", "11"}})
+            .error()
+            .message.find(file + ":1: value '${SHAPES}/qwen2.5-vl-7b': the environment variable SHAPES is not set") ==
+        0);
 }
 
 TEST_CASE("each component is judged by its own number of heads") {
   Folder folder;
-  const std::string file = folder.write("a.yaml", "model: {path: '" + kShape + "', init: random}\ngroups:\n  vision: {mesh: {sp: 8}}\n  text: {mesh: {tp: 4}}\n"
-                                                  "data: {synthetic: {images: 1}}\ntraining: {steps: 3}\n");
+  const std::string file =
+      folder.write("a.yaml", "model: {path: '" + kShape +
+                                 "', init: random}\ngroups:\n  vision: {mesh: {sp: 8}}\n  text: {mesh: {tp: 4}}\n"
+                                 "data: {synthetic: {images: 1}}\ntraining: {steps: 3}\n");
   CHECK(load_job_spec(file, {}, {}).ok());
   CHECK(load_job_spec(file, {"groups.vision.mesh.sp=3", "groups.text.mesh.tp=8"}, {}).error().message ==
-        "--set groups.vision.mesh.sp=3: key 'groups.vision.mesh.sp': value 3 does not divide the 16 attention heads of component vision (" + kShape +
+        "--set groups.vision.mesh.sp=3: key 'groups.vision.mesh.sp': value 3 does not divide the 16 attention heads of "
+        "component vision (" +
+            kShape +
             "/config.json): 16 % 3 = 1; valid: 1, 2, 4, 8, 16\n"
-            "--set groups.text.mesh.tp=8: key 'groups.text.mesh.tp': value 8 does not divide the 28 attention heads of component text (" + kShape +
-            "/config.json): 28 % 8 = 4; valid: 1, 2, 4, 7, 14, 28");
+            "--set groups.text.mesh.tp=8: key 'groups.text.mesh.tp': value 8 does not divide the 28 attention heads of "
+            "component text (" +
+            kShape + "/config.json): 28 % 8 = 4; valid: 1, 2, 4, 7, 14, 28");
 }
 
 TEST_CASE("missing and unreadable paths are named with their lines") {
@@ -367,18 +441,29 @@ TEST_CASE("missing and unreadable paths are named with their lines") {
   const std::string head = "model: {path: '" + kShape + "', init: random}\n", tail = "training: {steps: 3}\n";
   const std::string records = folder.write("r.jsonl", "{}\n");
   std::string file = folder.write("a.yaml", head + "data: {sources: [{path: none.jsonl}]}\n" + tail);
-  CHECK(load_job_spec(file, {}, {}).error().message.find(file + ":2: key 'data.sources[0].path': value '" + folder.path() + "/none.jsonl' does not exist") != std::string::npos);
+  CHECK(load_job_spec(file, {}, {})
+            .error()
+            .message.find(file + ":2: key 'data.sources[0].path': value '" + folder.path() +
+                          "/none.jsonl' does not exist") != std::string::npos);
   file = folder.write("a.yaml", head + "data: {sources: [{path: r.jsonl, image_root: none}]}\n" + tail);
-  CHECK(load_job_spec(file, {}, {}).error().message.find(file + ":2: key 'data.sources[0].image_root': value '" + folder.path() + "/none' does not exist") != std::string::npos);
+  CHECK(load_job_spec(file, {}, {})
+            .error()
+            .message.find(file + ":2: key 'data.sources[0].image_root': value '" + folder.path() +
+                          "/none' does not exist") != std::string::npos);
   file = folder.write("a.yaml", "model: {path: none}\ndata: {synthetic: {images: 1}}\n" + tail);
-  CHECK(load_job_spec(file, {}, {}).error().message == file + ":1: key 'model.path': value '" + folder.path() + "/none' does not exist; valid: a Hugging Face model folder");
+  CHECK(load_job_spec(file, {}, {}).error().message == file + ":1: key 'model.path': value '" + folder.path() +
+                                                           "/none' does not exist; valid: a Hugging Face model folder");
   file = folder.write("a.yaml", "model: {path: Qwen/Qwen2.5-VL-3B-Instruct}\ndata: {synthetic: {images: 1}}\n" + tail);
   CHECK(load_job_spec(file, {}, {}).error().message ==
-        file + ":1: key 'model.path': value 'Qwen/Qwen2.5-VL-3B-Instruct' looks like a model id of a hub; models are read from folders; download it with: "
-               "hf download Qwen/Qwen2.5-VL-3B-Instruct --local-dir " + folder.path() + "/Qwen/Qwen2.5-VL-3B-Instruct");
+        file +
+            ":1: key 'model.path': value 'Qwen/Qwen2.5-VL-3B-Instruct' looks like a model id of a hub; models are read "
+            "from folders; download it with: "
+            "hf download Qwen/Qwen2.5-VL-3B-Instruct --local-dir " +
+            folder.path() + "/Qwen/Qwen2.5-VL-3B-Instruct");
   file = folder.write("a.yaml", "model: {path: '" + kShape + "'}\ndata: {synthetic: {images: 1}}\n" + tail);
   CHECK(load_job_spec(file, {}, {}).error().message ==
-        file + ":1: key 'model.path': value '" + kShape + "' has no *.safetensors weights; valid: a folder with weights, or init: random");
+        file + ":1: key 'model.path': value '" + kShape +
+            "' has no *.safetensors weights; valid: a folder with weights, or init: random");
   const auto missing = load_job_spec(folder / "nothing.yaml", {}, {});
   REQUIRE_FALSE(missing.ok());
   CHECK(missing.error().code == ErrorCode::kNotFound);
@@ -387,13 +472,17 @@ TEST_CASE("missing and unreadable paths are named with their lines") {
 TEST_CASE("truncated weights and weights of another shape are refused while the spec is read") {
   Folder folder;
   fs::copy(kShape, folder / "m");
-  const std::string file = folder.write("a.yaml", "model: {path: m}\ndata: {synthetic: {images: 1}}\ntraining: {steps: 3}\n");
+  const std::string file =
+      folder.write("a.yaml", "model: {path: m}\ndata: {synthetic: {images: 1}}\ntraining: {steps: 3}\n");
   const std::string weights = folder.write("m/model.safetensors", "abc");
   CHECK(load_job_spec(file, {}, {}).error().message ==
-        file + ":1: key 'model.path': " + weights + ": truncated: a safetensors file has at least 8 bytes, this one has 3");
+        file + ":1: key 'model.path': " + weights +
+            ": truncated: a safetensors file has at least 8 bytes, this one has 3");
   folder.write("m/model.safetensors", std::string("\x02\0\0\0\0\0\0\0{}", 10));
   const std::string message = load_job_spec(file, {}, {}).error().message;
-  CHECK(message.find(file + ":1: key 'model.path': " + folder.path() + "/m: the weights do not match config.json: tensor 'visual.patch_embed.proj.weight' is missing") == 0);
+  CHECK(message.find(file + ":1: key 'model.path': " + folder.path() +
+                     "/m: the weights do not match config.json: tensor 'visual.patch_embed.proj.weight' is missing") ==
+        0);
   CHECK(message.find("and 719 more") != std::string::npos);
 }
 
@@ -402,7 +491,8 @@ TEST_CASE("optional files of a model folder only warn") {
   fs::copy(kShape, folder / "m");
   folder.write("m/tokenizer.json", "{}");
   folder.write("r.jsonl", "{}\n");
-  const std::string file = folder.write("a.yaml", "model: {path: m, init: random}\ndata: {sources: [{path: r.jsonl}]}\ntraining: {steps: 3}\n");
+  const std::string file = folder.write(
+      "a.yaml", "model: {path: m, init: random}\ndata: {sources: [{path: r.jsonl}]}\ntraining: {steps: 3}\n");
   const auto spec = load_job_spec(file, {}, {});
   if (!spec.ok()) FAIL(spec.error().message);
   REQUIRE(spec->warnings.size() == 3);
@@ -413,7 +503,8 @@ TEST_CASE("a run folder that cannot be created is refused") {
   Folder folder;
   CHECK(check_writable(folder / "runs/a/b").ok());
   folder.write("file", "x");
-  CHECK(check_writable(folder / "file/run").error().message == "run folder '" + folder.path() + "/file/run': '" + folder.path() + "/file' is not a folder");
+  CHECK(check_writable(folder / "file/run").error().message ==
+        "run folder '" + folder.path() + "/file/run': '" + folder.path() + "/file' is not a folder");
   if (geteuid() == 0) return;  // root may write anywhere
   fs::create_directory(folder / "sealed");
   fs::permissions(folder / "sealed", fs::perms::owner_read | fs::perms::owner_exec);
@@ -425,7 +516,8 @@ TEST_CASE("aliases are copied and an explosion of them is refused") {
   std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
   for (int i = 1; i < 8; ++i) {
     const std::string below = "*a" + std::to_string(i - 1), name = "a" + std::to_string(i);
-    bomb += name + ": &" + name + " [" + below + "," + below + "," + below + "," + below + "," + below + "," + below + "," + below + "," + below + "]\n";
+    bomb += name + ": &" + name + " [" + below + "," + below + "," + below + "," + below + "," + below + "," + below +
+            "," + below + "," + below + "]\n";
   }
   CHECK(complaint(bomb) == "j.yaml: its aliases expand to more than a million values");
 }

@@ -10,7 +10,8 @@ TEST_CASE("integers are decimal numbers or products of them") {
   CHECK(parse_integer("4*28*28") == 3136);
   CHECK(parse_integer("4 * 28") == 112);
   CHECK(parse_integer("0") == 0);
-  for (const char* bad : {"", "*", "4*", "*4", "4**2", "010", "0x10", "1_000", "1.0", "1e3", "1:30", "9223372036854775808", "4294967296*4294967296", "- 3"})
+  for (const char* bad : {"", "*", "4*", "*4", "4**2", "010", "0x10", "1_000", "1.0", "1e3", "1:30",
+                          "9223372036854775808", "4294967296*4294967296", "- 3"})
     CHECK_FALSE(parse_integer(bad).has_value());
 }
 
@@ -27,7 +28,8 @@ TEST_CASE("pixel sizes are width times height") {
   REQUIRE(parse_pixel_size("640x480").has_value());
   CHECK(parse_pixel_size("640x480")->width == 640);
   CHECK(parse_pixel_size("640x480")->height == 480);
-  for (const char* bad : {"448", "448x", "x448", "0x448", "448x448x3", "4.5x4", "99999999x1"}) CHECK_FALSE(parse_pixel_size(bad).has_value());
+  for (const char* bad : {"448", "448x", "x448", "0x448", "448x448x3", "4.5x4", "99999999x1"})
+    CHECK_FALSE(parse_pixel_size(bad).has_value());
 }
 
 TEST_CASE("the written form of a number reads back as the same value") {

@@ -13,7 +13,8 @@ using Json = nlohmann::json;
 namespace {
 
 Json flat() {
-  return Json::parse(R"({"model_type": "qwen2_5_vl", "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
+  return Json::parse(
+      R"({"model_type": "qwen2_5_vl", "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
     "num_key_value_heads": 2, "vocab_size": 300, "rms_norm_eps": 1e-6, "rope_theta": 500000.0, "tie_word_embeddings": true, "use_sliding_window": false,
     "rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]}, "image_token_id": 7,
     "vision_config": {"depth": 3, "hidden_size": 48, "intermediate_size": 60, "num_heads": 6, "in_chans": 3, "out_hidden_size": 64,
@@ -90,7 +91,9 @@ TEST_CASE("what is wrong with a configuration is named with key, value and what 
   CHECK(complaint(j) == "key 'text_config.hidden_size': value \"64\" is not valid; valid: a positive integer");
   j = flat();
   j["rope_scaling"]["mrope_section"] = {2, 3, 4};
-  CHECK(complaint(j) == "key 'rope_scaling.mrope_section': value [2,3,4] is not valid; valid: three integers whose sum is head_dim / 2 = 8");
+  CHECK(complaint(j) ==
+        "key 'rope_scaling.mrope_section': value [2,3,4] is not valid; valid: three integers whose sum is head_dim / 2 "
+        "= 8");
   j = flat();
   j["rope_scaling"]["type"] = "yarn";
   CHECK(complaint(j) == "key 'rope_scaling.type': value \"yarn\" is not supported; valid: \"mrope\", \"default\"");
@@ -102,7 +105,8 @@ TEST_CASE("what is wrong with a configuration is named with key, value and what 
   CHECK(complaint(j) == "key 'use_sliding_window': value true is not supported; valid: false");
   j = flat();
   j["vision_config"]["out_hidden_size"] = 63;
-  CHECK(complaint(j) == "key 'vision_config.out_hidden_size': value 63 is not valid; valid: the text model's hidden_size 64");
+  CHECK(complaint(j) ==
+        "key 'vision_config.out_hidden_size': value 63 is not valid; valid: the text model's hidden_size 64");
   j = flat();
   j["quantization_config"] = {{"bits", 4}};
   CHECK(complaint(j).find("quantised weights are not supported") != std::string::npos);

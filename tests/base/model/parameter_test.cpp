@@ -94,7 +94,8 @@ TEST_CASE("queries, keys and values lie side by side, gate and up too") {
 }
 
 TEST_CASE("every element of every parameter has exactly one owner over tp") {
-  for (const auto& [heads, kv_heads] : {std::pair(4, 4), std::pair(4, 2), std::pair(4, 1), std::pair(6, 2), std::pair(12, 3), std::pair(12, 4), std::pair(28, 4)})
+  for (const auto& [heads, kv_heads] : {std::pair(4, 4), std::pair(4, 2), std::pair(4, 1), std::pair(6, 2),
+                                        std::pair(12, 3), std::pair(12, 4), std::pair(28, 4)})
     for (int tp = 1; tp <= heads; ++tp) {
       if (heads % tp != 0) continue;
       const ModelConfig config = small(heads, kv_heads, 11);
@@ -117,13 +118,15 @@ TEST_CASE("every element of every parameter has exactly one owner over tp") {
 }
 
 TEST_CASE("a rank holds the key-value heads that its query heads use, whole") {
-  for (const auto& [heads, kv_heads] : {std::pair(4, 4), std::pair(4, 2), std::pair(4, 1), std::pair(6, 2), std::pair(12, 3), std::pair(28, 4), std::pair(64, 8)})
+  for (const auto& [heads, kv_heads] : {std::pair(4, 4), std::pair(4, 2), std::pair(4, 1), std::pair(6, 2),
+                                        std::pair(12, 3), std::pair(28, 4), std::pair(64, 8)})
     for (int tp = 1; tp <= heads; ++tp) {
       if (heads % tp != 0) continue;
       const ModelConfig config = small(heads, kv_heads, 11);
       for (int r = 0; r < tp; ++r) {
         std::set<int64_t> used;
-        for (int64_t q = int64_t{heads} / tp * r; q < int64_t{heads} / tp * (r + 1); ++q) used.insert(q / (heads / kv_heads));
+        for (int64_t q = int64_t{heads} / tp * r; q < int64_t{heads} / tp * (r + 1); ++q)
+          used.insert(q / (heads / kv_heads));
         const HeadRange range = kv_heads_of_rank(config.text, tp, r);
         INFO("heads " << heads << " kv " << kv_heads << " tp " << tp << " rank " << r);
         CHECK(range.first == *used.begin());

@@ -19,7 +19,8 @@ JobSpec spec_of(int vision, int text, PlacementKind kind) {
 }
 
 Manifest two_nodes() {
-  auto m = parse_manifest("launch: local\nnodes: [{name: a, devices: {cpu: 4}}, {name: b, devices: {cpu: 2, threads: 3}}]\n", "c.yaml", {});
+  auto m = parse_manifest(
+      "launch: local\nnodes: [{name: a, devices: {cpu: 4}}, {name: b, devices: {cpu: 2, threads: 3}}]\n", "c.yaml", {});
   if (!m.ok()) FAIL(m.error().message);
   return *m;
 }
@@ -30,7 +31,8 @@ Result<Placement> place(const JobSpec& spec, const Manifest* manifest = nullptr,
   return place_groups(spec, *slots);
 }
 
-Result<Placement> place_lists(int vision, int text, std::vector<std::string> vision_slots, std::vector<std::string> text_slots) {
+Result<Placement> place_lists(int vision, int text, std::vector<std::string> vision_slots,
+                              std::vector<std::string> text_slots) {
   JobSpec s = spec_of(vision, text, PlacementKind::kExplicit);
   s.placement.slots = {{"vision", std::move(vision_slots)}, {"text", std::move(text_slots)}};
   const Manifest m = two_nodes();
@@ -78,14 +80,22 @@ TEST_CASE("lists place ranks where they say, overlapping in part, and unused slo
 
 TEST_CASE("placements that cannot be are refused with numbers") {
   const Manifest m = two_nodes();
-  CHECK(place(spec_of(4, 3, PlacementKind::kDisjoint), &m).error().message == "key 'placement': disjoint asks for 7 slots (vision: 4, text: 3), 6 exist");
-  CHECK(place(spec_of(7, 3, PlacementKind::kColocated), &m).error().message == "key 'placement': colocated asks for 7 slots (vision: 7, text: 3), 6 exist");
-  CHECK(place_lists(3, 2, {"a:0-1"}, {"b:*"}).error().message == "key 'placement.vision': lists 2 slots, the group's mesh (sp=3) has 3 ranks");
+  CHECK(place(spec_of(4, 3, PlacementKind::kDisjoint), &m).error().message ==
+        "key 'placement': disjoint asks for 7 slots (vision: 4, text: 3), 6 exist");
+  CHECK(place(spec_of(7, 3, PlacementKind::kColocated), &m).error().message ==
+        "key 'placement': colocated asks for 7 slots (vision: 7, text: 3), 6 exist");
+  CHECK(place_lists(3, 2, {"a:0-1"}, {"b:*"}).error().message ==
+        "key 'placement.vision': lists 2 slots, the group's mesh (sp=3) has 3 ranks");
   CHECK(place_lists(2, 2, {"a:0", "a:0"}, {"b:*"}).error().message ==
-        "key 'placement.vision': slot a:0 occurs twice; valid: each slot once in a group (different groups may share one)");
-  CHECK(place_lists(1, 2, {"c:0"}, {"b:*"}).error().message.find("key 'placement.vision': value 'c:0': unknown node 'c'") == 0);
-  CHECK(place_lists(1, 2, {"a:4"}, {"b:*"}).error().message == "key 'placement.vision': value 'a:4': node 'a' has no slot 4; valid: 0 to 3");
-  CHECK(place_lists(1, 2, {"a:x"}, {"b:*"}).error().message == "key 'placement.vision': value 'a:x' is not valid; valid: NODE:NUMBER, NODE:FIRST-LAST or NODE:*");
+        "key 'placement.vision': slot a:0 occurs twice; valid: each slot once in a group (different groups may share "
+        "one)");
+  CHECK(place_lists(1, 2, {"c:0"}, {"b:*"})
+            .error()
+            .message.find("key 'placement.vision': value 'c:0': unknown node 'c'") == 0);
+  CHECK(place_lists(1, 2, {"a:4"}, {"b:*"}).error().message ==
+        "key 'placement.vision': value 'a:4': node 'a' has no slot 4; valid: 0 to 3");
+  CHECK(place_lists(1, 2, {"a:x"}, {"b:*"}).error().message ==
+        "key 'placement.vision': value 'a:x' is not valid; valid: NODE:NUMBER, NODE:FIRST-LAST or NODE:*");
 }
 
 TEST_CASE("without a manifest the machine's GPUs are the slots, or as many CPU slots as are asked for") {
@@ -94,11 +104,13 @@ TEST_CASE("without a manifest the machine's GPUs are the slots, or as many CPU s
   const auto gpus = place(s, nullptr, {4, 8});
   REQUIRE(gpus.ok());
   CHECK(gpus->slots[3].device == "cuda:3");
-  CHECK(place(s, nullptr, {2, 8}).error().message == "key 'placement': disjoint asks for 4 slots (vision: 2, text: 2), 2 exist");
+  CHECK(place(s, nullptr, {2, 8}).error().message ==
+        "key 'placement': disjoint asks for 4 slots (vision: 2, text: 2), 2 exist");
   CHECK(place(s, nullptr, {0, 8})->slots[3].device == "cpu");
   s.device = "cuda";
   CHECK(place(s, nullptr, {0, 8}).error().message ==
-        "key 'device': value 'cuda', but this machine has no GPU (/dev/nvidia0 does not exist); valid: auto, cpu, or --cluster FILE");
+        "key 'device': value 'cuda', but this machine has no GPU (/dev/nvidia0 does not exist); valid: auto, cpu, or "
+        "--cluster FILE");
   s.device = "cpu";
   s.threads = 5;
   CHECK(place(s, nullptr, {4, 8})->slots[0].threads == 5);

@@ -88,7 +88,8 @@ TEST_CASE("all name forms of a folder come to the classic names") {
   CHECK(classic_tensor_name("model.layers.1.mlp.up_proj.weight") == "model.layers.1.mlp.up_proj.weight");
   CHECK(classic_tensor_name("lm_head.weight") == "lm_head.weight");
   CHECK(check_single(tiny(true), [](std::vector<Tensor>& tensors) {
-          for (Tensor& t : tensors) t.name = t.name.rfind("visual.", 0) == 0 ? "model." + t.name : "model.language_model." + t.name.substr(6);
+          for (Tensor& t : tensors)
+            t.name = t.name.rfind("visual.", 0) == 0 ? "model." + t.name : "model.language_model." + t.name.substr(6);
         }) == "(accepted)");
 }
 
@@ -96,18 +97,27 @@ TEST_CASE("a whole folder is accepted, missing and unexpected and misshapen tens
   CHECK(check_single(tiny(false), [](auto&) {}) == "(accepted)");
   CHECK(check_single(tiny(false), [](auto& t) { t.erase(t.begin() + 1); }) ==
         "the weights do not match config.json: tensor 'visual.blocks.0.norm1.weight' is missing");
-  CHECK(check_single(tiny(false), [](auto& t) { t.push_back({"extra.weight", {1}, 1}); }) ==
-        "the weights do not match config.json: tensor 'extra.weight' is unexpected");
-  CHECK(check_single(tiny(false), [](auto& t) { t.back().shape = {6, 8}; }) ==
+  CHECK(check_single(tiny(false), [](auto& t) {
+          t.push_back({"extra.weight", {1}, 1});
+        }) == "the weights do not match config.json: tensor 'extra.weight' is unexpected");
+  CHECK(check_single(tiny(false),
+                     [](auto& t) {
+                       t.back().shape = {6, 8};
+                     }) ==
         "the weights do not match config.json: tensor 'lm_head.weight' has shape [6,8], config.json asks for [5,8]");
-  CHECK(check_single(tiny(false), [](auto& t) { t.push_back({"model.visual.merger.ln_q.weight", {8}, 1}); }).find("tensor 'visual.merger.ln_q.weight' occurs twice") !=
-        std::string::npos);
+  CHECK(check_single(tiny(false), [](auto& t) {
+          t.push_back({"model.visual.merger.ln_q.weight", {8}, 1});
+        }).find("tensor 'visual.merger.ln_q.weight' occurs twice") != std::string::npos);
 }
 
 TEST_CASE("a head beside a tied embedding is accepted when equal and refused when different") {
   CHECK(check_single(tiny(true), [](auto& t) { t.push_back({"lm_head.weight", {5, 8}, 1}); }) == "(accepted)");
-  CHECK(check_single(tiny(true), [](auto& t) { t.push_back({"lm_head.weight", {5, 8}, 2}); }) ==
-        "the weights do not match config.json: tensor 'lm_head.weight' differs from 'model.embed_tokens.weight', but config.json ties them (tie_word_embeddings: true)");
+  CHECK(check_single(tiny(true),
+                     [](auto& t) {
+                       t.push_back({"lm_head.weight", {5, 8}, 2});
+                     }) ==
+        "the weights do not match config.json: tensor 'lm_head.weight' differs from 'model.embed_tokens.weight', but "
+        "config.json ties them (tie_word_embeddings: true)");
 }
 
 TEST_CASE("the index of a sharded folder decides: strays are ignored, gaps are refused") {
@@ -132,11 +142,14 @@ TEST_CASE("the index of a sharded folder decides: strays are ignored, gaps are r
 
   index["weight_map"]["ghost"] = "model-00001-of-00002.safetensors";
   std::ofstream(index_path) << index.dump();
-  CHECK(ModelFolder::open(folder).error().message == index_path + ": says that tensor 'ghost' is in 'model-00001-of-00002.safetensors', but that file does not hold it");
+  CHECK(ModelFolder::open(folder).error().message ==
+        index_path +
+            ": says that tensor 'ghost' is in 'model-00001-of-00002.safetensors', but that file does not hold it");
 
   index["weight_map"]["ghost"] = "model-00003.safetensors";
   std::ofstream(index_path) << index.dump();
-  CHECK(ModelFolder::open(folder).error().message == index_path + ": names files that are not there: 'model-00003.safetensors'");
+  CHECK(ModelFolder::open(folder).error().message ==
+        index_path + ": names files that are not there: 'model-00003.safetensors'");
 
   index["weight_map"]["ghost"] = "../secret.safetensors";
   std::ofstream(index_path) << index.dump();
@@ -151,5 +164,6 @@ TEST_CASE("a folder without weights, or with several files and no index, is refu
   CHECK(ModelFolder::has_weights(folder));
   CHECK(ModelFolder::open(folder).ok());
   write_file(folder + "/b.safetensors", {{"b", {1}, 1}});
-  CHECK(ModelFolder::open(folder).error().message.find("has 2 safetensors files but no model.safetensors.index.json") != std::string::npos);
+  CHECK(ModelFolder::open(folder).error().message.find("has 2 safetensors files but no model.safetensors.index.json") !=
+        std::string::npos);
 }

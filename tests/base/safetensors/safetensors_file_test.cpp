@@ -13,7 +13,9 @@ using namespace troupe;
 
 namespace {
 
-std::string path() { return (std::filesystem::temp_directory_path() / ("troupe-safetensors-" + std::to_string(getpid()))).string(); }
+std::string path() {
+  return (std::filesystem::temp_directory_path() / ("troupe-safetensors-" + std::to_string(getpid()))).string();
+}
 
 std::string with_header(const std::string& header, const std::string& bytes) {
   std::string out(8, '\0');
@@ -31,7 +33,8 @@ std::string complaint(const std::string& content) {
   return f.error().message.substr(path().size() + 2);
 }
 
-const std::string kHeader = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"BF16","shape":[1,3],"data_offsets":[8,14]}})";
+const std::string kHeader =
+    R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"BF16","shape":[1,3],"data_offsets":[8,14]}})";
 
 }  // namespace
 
@@ -39,7 +42,11 @@ TEST_CASE("what the writer writes, the reader reads") {
   const float a[2] = {1.5f, -2.0f};
   const uint16_t b[3] = {1, 2, 3};
   const int64_t c[1] = {-7};
-  auto writer = SafetensorsWriter::create(path(), {{"z.weight", FileDType::kF32, {2}}, {"b", FileDType::kBf16, {3, 1}}, {"none", FileDType::kF16, {0, 4}}, {"c", FileDType::kI64, {}}},
+  auto writer = SafetensorsWriter::create(path(),
+                                          {{"z.weight", FileDType::kF32, {2}},
+                                           {"b", FileDType::kBf16, {3, 1}},
+                                           {"none", FileDType::kF16, {0, 4}},
+                                           {"c", FileDType::kI64, {}}},
                                           {{"step", "4"}});
   REQUIRE(writer.ok());
   CHECK_FALSE((*writer)->finish().ok());
@@ -74,33 +81,46 @@ TEST_CASE("a writer that is dropped leaves no file") {
 TEST_CASE("a truncated file is refused with expected and real size") {
   const std::string whole = with_header(kHeader, std::string(14, 'x'));
   CHECK(complaint(whole) == "(accepted)");
-  CHECK(complaint(whole.substr(0, whole.size() - 1)) ==
-        "truncated: its tensors need " + std::to_string(whole.size()) + " bytes, the file has " + std::to_string(whole.size() - 1));
-  CHECK(complaint(whole.substr(0, 20)) == "truncated: the header needs " + std::to_string(8 + kHeader.size()) + " bytes, the file has 20");
+  CHECK(complaint(whole.substr(0, whole.size() - 1)) == "truncated: its tensors need " + std::to_string(whole.size()) +
+                                                            " bytes, the file has " + std::to_string(whole.size() - 1));
+  CHECK(complaint(whole.substr(0, 20)) ==
+        "truncated: the header needs " + std::to_string(8 + kHeader.size()) + " bytes, the file has 20");
   CHECK(complaint("abc") == "truncated: a safetensors file has at least 8 bytes, this one has 3");
 }
 
 TEST_CASE("bytes after the last tensor are refused unless they are zero") {
   const std::string whole = with_header(kHeader, std::string(14, 'x'));
   CHECK(complaint(whole + std::string(5, '\0')) == "(accepted)");
-  CHECK(complaint(whole + "y") ==
-        "1 bytes follow the last tensor: expected size " + std::to_string(whole.size()) + ", real size " + std::to_string(whole.size() + 1));
+  CHECK(complaint(whole + "y") == "1 bytes follow the last tensor: expected size " + std::to_string(whole.size()) +
+                                      ", real size " + std::to_string(whole.size() + 1));
 }
 
 TEST_CASE("a header that lies is refused before anything is believed") {
-  CHECK(complaint(std::string("\xff\xff\xff\xff\xff\xff\xff\x7f", 8) + "{}").find("is above the limit of 100000000") != std::string::npos);
+  CHECK(complaint(std::string("\xff\xff\xff\xff\xff\xff\xff\x7f", 8) + "{}").find("is above the limit of 100000000") !=
+        std::string::npos);
   CHECK(complaint(with_header("{not json", "")).find("the safetensors header is not valid JSON") == 0);
   CHECK(complaint(with_header("[]", "")) == "the safetensors header is not a JSON object");
   CHECK(complaint(with_header(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", "xxxx")) ==
         "tensor 'a': data_offsets [0,4] do not hold shape [2] of F32 (8 bytes)");
-  CHECK(complaint(with_header(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", "xxxxxxxx")).find("(a gap)") != std::string::npos);
-  CHECK(complaint(with_header(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", "xxxx"))
-            .find("overlaps") != std::string::npos);
+  CHECK(
+      complaint(with_header(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", "xxxxxxxx")).find("(a gap)") !=
+      std::string::npos);
+  CHECK(
+      complaint(
+          with_header(
+              R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+              "xxxx"))
+          .find("overlaps") != std::string::npos);
   CHECK(complaint(with_header(R"({"a":{"dtype":"F8_E4M3","shape":[1],"data_offsets":[0,1]}})", "x")) ==
         "tensor 'a': dtype 'F8_E4M3' is not supported; valid: F32, BF16, F16, I64");
-  CHECK(complaint(with_header(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", "xxxx")) == "tensor 'a': shape [-1] is not valid");
-  CHECK(complaint(with_header(R"({"a":{"dtype":"F32","shape":[99999999999,99999999999],"data_offsets":[0,4]}})", "xxxx")).find("is not valid") != std::string::npos);
-  CHECK(complaint(with_header(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", "xxxxxxxx")) ==
-        "tensor 'a' occurs twice in the header");
+  CHECK(complaint(with_header(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", "xxxx")) ==
+        "tensor 'a': shape [-1] is not valid");
+  CHECK(
+      complaint(with_header(R"({"a":{"dtype":"F32","shape":[99999999999,99999999999],"data_offsets":[0,4]}})", "xxxx"))
+          .find("is not valid") != std::string::npos);
+  CHECK(
+      complaint(with_header(
+          R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
+          "xxxxxxxx")) == "tensor 'a' occurs twice in the header");
   CHECK(SafetensorsFile::open("/nowhere").error().code == ErrorCode::kNotFound);
 }

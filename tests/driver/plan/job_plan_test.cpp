@@ -12,7 +12,9 @@ namespace {
 const std::string kModels = std::string(TROUPE_SOURCE_DIR) + "/configs/models/";
 
 JobSpec spec_of(const std::string& model, const std::string& rest) {
-  auto s = parse_job_spec("name: j\nmodel: {path: '" + kModels + model + "', init: random, dtype: bf16}\ndata: {synthetic: {images: 1}}\n" + rest, "j.yaml");
+  auto s = parse_job_spec("name: j\nmodel: {path: '" + kModels + model +
+                              "', init: random, dtype: bf16}\ndata: {synthetic: {images: 1}}\n" + rest,
+                          "j.yaml");
   if (!s.ok()) FAIL(s.error().message);
   return *s;
 }
@@ -39,7 +41,11 @@ TEST_CASE("memory of a rank follows dtype, sharding and what is trained") {
   CHECK(text.optimizer_bytes == 12 * kText3b);
   CHECK(whole->slot_bytes[0] == 18 * (kText3b + kVision3b));
 
-  const auto split = plan(spec_of("qwen2.5-vl-3b", std::string("groups: {vision: {mesh: {sp: 4}}, text: {mesh: {dp: 2}, zero: 0}}\ncomponents: {merger: {train: false}}\n") + kSteps));
+  const auto split = plan(spec_of(
+      "qwen2.5-vl-3b",
+      std::string(
+          "groups: {vision: {mesh: {sp: 4}}, text: {mesh: {dp: 2}, zero: 0}}\ncomponents: {merger: {train: false}}\n") +
+          kSteps));
   if (!split.ok()) FAIL(split.error().message);
   const RankMemory& vision = split->groups[0].ranks[3];
   CHECK(vision.parameters == kVision3b);
@@ -62,11 +68,14 @@ TEST_CASE("tensor parallel ranks add up to the whole model, replicated parts and
 TEST_CASE("heads that a mesh does not divide are refused by component") {
   const auto p = plan(spec_of("qwen2.5-vl-7b", std::string("groups: {vision: {}, text: {mesh: {tp: 8}}}\n") + kSteps));
   REQUIRE_FALSE(p.ok());
-  CHECK(p.error().message.find("key 'groups.text.mesh.tp': value 8 does not divide the 28 attention heads of component text") != std::string::npos);
+  CHECK(p.error().message.find(
+            "key 'groups.text.mesh.tp': value 8 does not divide the 28 attention heads of component text") !=
+        std::string::npos);
 }
 
 TEST_CASE("a device that is too small is refused with the numbers") {
-  const auto m = parse_manifest("launch: local\nnodes: [{name: a, devices: {cuda: 0, memory_gib: 79}}]\n", "c.yaml", {});
+  const auto m =
+      parse_manifest("launch: local\nnodes: [{name: a, devices: {cuda: 0, memory_gib: 79}}]\n", "c.yaml", {});
   REQUIRE(m.ok());
   const auto p = plan(spec_of("qwen2.5-vl-7b", kSteps), &*m);
   REQUIRE_FALSE(p.ok());
@@ -74,11 +83,14 @@ TEST_CASE("a device that is too small is refused with the numbers") {
 }
 
 TEST_CASE("a plan is shown as a table with the effective batch, and as JSON") {
-  const JobSpec spec = spec_of("qwen2.5-vl-3b", "groups: {vision: {mesh: {sp: 2}}, text: {mesh: {dp: 2, tp: 2}}}\nplacement: disjoint\ntraining: {steps: 1, global_batch: 12, microbatch: {samples: 2}}\n");
+  const JobSpec spec = spec_of("qwen2.5-vl-3b",
+                               "groups: {vision: {mesh: {sp: 2}}, text: {mesh: {dp: 2, tp: 2}}}\nplacement: "
+                               "disjoint\ntraining: {steps: 1, global_batch: 12, microbatch: {samples: 2}}\n");
   const auto p = plan(spec);
   if (!p.ok()) FAIL(p.error().message);
   const std::string text = render_plan(*p, spec);
-  CHECK(text.find("job j: 3.75 B parameters, bf16, 6 slots on 1 node, disjoint\nbatch: 12 samples a step = 2 text lanes x 3 units x 2 samples\n") == 0);
+  CHECK(text.find("job j: 3.75 B parameters, bf16, 6 slots on 1 node, disjoint\nbatch: 12 samples a step = 2 text "
+                  "lanes x 3 units x 2 samples\n") == 0);
   CHECK(text.find("vision+merger  sp=2") != std::string::npos);
   CHECK(text.find("local:2-5") != std::string::npos);
   CHECK(text.back() == '\n');
