@@ -2,6 +2,10 @@
 find_package(Catch2 2 REQUIRED)
 add_library(troupe_catch_main STATIC "${PROJECT_SOURCE_DIR}/tests/catch_main.cpp")
 target_link_libraries(troupe_catch_main PUBLIC Catch2::Catch2)
+if(TROUPE_SANITIZE)
+  # The test framework itself is not under test, and takes minutes to compile with sanitizers.
+  target_compile_options(troupe_catch_main PRIVATE -fno-sanitize=all)
+endif()
 
 function(troupe_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
@@ -13,4 +17,9 @@ function(troupe_test name)
   target_compile_definitions(${name} PRIVATE TROUPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TROUPE_BINARY_DIR="${PROJECT_BINARY_DIR}")
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT} SKIP_RETURN_CODE 77)
+  if(TROUPE_SANITIZE)
+    set(_suppressions "${PROJECT_SOURCE_DIR}/tests/suppressions")
+    set_tests_properties(${name} PROPERTIES ENVIRONMENT
+      "ASAN_OPTIONS=suppressions=${_suppressions}/asan.txt;LSAN_OPTIONS=suppressions=${_suppressions}/lsan.txt;TSAN_OPTIONS=suppressions=${_suppressions}/tsan.txt")
+  endif()
 endfunction()

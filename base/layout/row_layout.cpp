@@ -21,14 +21,16 @@ Result<std::vector<Place>> places_of(const RowLayout& layout, const char* side) 
   places.reserve(static_cast<size_t>(layout.total_rows()));
   for (size_t rank = 0; rank < layout.ranks.size(); ++rank) {
     const auto& rows = layout.ranks[rank].rows;
-    for (size_t i = 0; i < rows.size(); ++i) places.push_back({rows[i], static_cast<int64_t>(i), static_cast<int>(rank)});
+    for (size_t i = 0; i < rows.size(); ++i)
+      places.push_back({rows[i], static_cast<int64_t>(i), static_cast<int>(rank)});
   }
   std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) { return a.row < b.row; });
-  const auto twice = std::adjacent_find(places.begin(), places.end(), [](const Place& a, const Place& b) { return a.row == b.row; });
+  const auto twice =
+      std::adjacent_find(places.begin(), places.end(), [](const Place& a, const Place& b) { return a.row == b.row; });
   if (twice == places.end()) return places;
-  return invalid_argument(std::string("row ") + std::to_string(twice->row) + " occurs twice in the " + side + " layout, on ranks " +
-                          std::to_string(twice->rank) + " and " + std::to_string((twice + 1)->rank) +
-                          "; each row has exactly one holder");
+  return invalid_argument(std::string("row ") + std::to_string(twice->row) + " occurs twice in the " + side +
+                          " layout, on ranks " + std::to_string(twice->rank) + " and " +
+                          std::to_string((twice + 1)->rank) + "; each row has exactly one holder");
 }
 
 }  // namespace
@@ -58,14 +60,16 @@ std::vector<const ReshardPiece*> ReshardPlan::of_consumer(int rank) const {
 Result<ReshardPlan> plan_reshard(const RowLayout& producer, const RowLayout& consumer) {
   TROUPE_ASSIGN(const std::vector<Place> sources, places_of(producer, "producer"));
   TROUPE_ASSIGN(const std::vector<Place> targets, places_of(consumer, "consumer"));
-  // For each consumer rank and local row: where it comes from. Walking it in order makes every piece ascending in target.
+  // For each consumer rank and local row: where it comes from. Walking it in order makes every piece ascending in
+  // target.
   std::vector<std::vector<const Place*>> wanted(consumer.ranks.size());
   for (size_t rank = 0; rank < wanted.size(); ++rank) wanted[rank].assign(consumer.ranks[rank].rows.size(), nullptr);
   auto source = sources.begin();
   for (const Place& target : targets) {
     while (source != sources.end() && source->row < target.row) ++source;
     if (source == sources.end()) break;
-    if (source->row == target.row) wanted[static_cast<size_t>(target.rank)][static_cast<size_t>(target.local)] = &*source;
+    if (source->row == target.row)
+      wanted[static_cast<size_t>(target.rank)][static_cast<size_t>(target.local)] = &*source;
   }
   const size_t producers = producer.ranks.size(), consumers = consumer.ranks.size();
   std::vector<ReshardPiece> table(producers * consumers);
@@ -106,7 +110,8 @@ RowLayout stripe_layout(const std::vector<int64_t>& rows, int tp) {
   RowLayout layout;
   const auto total = static_cast<int64_t>(rows.size());
   for (int i = 0; i < tp; ++i) {
-    layout.ranks.push_back({std::vector<int64_t>(rows.begin() + cut_begin(total, tp, i), rows.begin() + cut_begin(total, tp, i + 1))});
+    layout.ranks.push_back(
+        {std::vector<int64_t>(rows.begin() + cut_begin(total, tp, i), rows.begin() + cut_begin(total, tp, i + 1))});
   }
   return layout;
 }

@@ -18,7 +18,8 @@ Result<std::string> MemoryKvStore::get(const std::string& key, std::chrono::mill
   std::unique_lock lock(mutex_);
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   if (!changed_.wait_until(lock, deadline, [&] { return values_.count(key) > 0; })) {
-    return deadline_exceeded("rendezvous: key '" + key + "' was not set within " + std::to_string(timeout.count()) + " ms");
+    return deadline_exceeded("rendezvous: key '" + key + "' was not set within " + std::to_string(timeout.count()) +
+                             " ms");
   }
   return values_[key];
 }
@@ -42,7 +43,8 @@ Result<int64_t> MemoryKvStore::add(const std::string& key, int64_t amount) {
   return number;
 }
 
-Result<std::string> MemoryKvStore::compare_set(const std::string& key, const std::string& expected, const std::string& desired) {
+Result<std::string> MemoryKvStore::compare_set(const std::string& key, const std::string& expected,
+                                               const std::string& desired) {
   std::string now;
   {
     std::lock_guard lock(mutex_);

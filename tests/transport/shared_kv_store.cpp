@@ -93,7 +93,8 @@ Result<std::string> SharedKvStore::get(const std::string& key, std::chrono::mill
   Lock lock(table_);
   while (true) {
     if (const Entry* entry = table_->find(key)) return std::string(entry->value, entry->bytes);
-    if (pthread_cond_timedwait(&table_->changed, &table_->mutex, &until) == ETIMEDOUT) return deadline_exceeded("key '" + key + "' was not set");
+    if (pthread_cond_timedwait(&table_->changed, &table_->mutex, &until) == ETIMEDOUT)
+      return deadline_exceeded("key '" + key + "' was not set");
   }
 }
 
@@ -105,7 +106,8 @@ Result<int64_t> SharedKvStore::add(const std::string& key, int64_t amount) {
   return value;
 }
 
-Result<std::string> SharedKvStore::compare_set(const std::string& key, const std::string& expected, const std::string& desired) {
+Result<std::string> SharedKvStore::compare_set(const std::string& key, const std::string& expected,
+                                               const std::string& desired) {
   Lock lock(table_);
   const Entry* entry = table_->find(key);
   const std::string now = entry ? std::string(entry->value, entry->bytes) : std::string();

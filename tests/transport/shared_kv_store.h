@@ -1,13 +1,14 @@
 #pragma once
 
-#include <memory>
 #include <functional>
+#include <memory>
 
 #include "base/rendezvous/kv_store.h"
 
 namespace troupe::testing {
 
-/// A KvStore in shared anonymous memory: made before fork(), it joins the processes of one test. Small and of fixed size.
+/// A KvStore in shared anonymous memory: made before fork(), it joins the processes of one test. Small and of fixed
+/// size.
 class SharedKvStore final : public KvStore {
  public:
   SharedKvStore();
@@ -17,7 +18,8 @@ class SharedKvStore final : public KvStore {
   Status set(const std::string& key, const std::string& value) override;
   Result<std::string> get(const std::string& key, std::chrono::milliseconds timeout) override;
   Result<int64_t> add(const std::string& key, int64_t amount) override;
-  Result<std::string> compare_set(const std::string& key, const std::string& expected, const std::string& desired) override;
+  Result<std::string> compare_set(const std::string& key, const std::string& expected,
+                                  const std::string& desired) override;
   Result<bool> check(const std::vector<std::string>& keys) override;
   Result<bool> erase(const std::string& key) override;
 
@@ -27,7 +29,8 @@ class SharedKvStore final : public KvStore {
   Table* table_;
 };
 
-/// Runs `body` in a forked child and returns its process id; the child exits with what `body` returns, or with 99 for an exception.
+/// Runs `body` in a forked child and returns its process id; the child exits with what `body` returns, or with 99 for
+/// an exception.
 int fork_child(const std::function<int()>& body);
 /// The exit status of `pid`, or minus the signal that ended it.
 int wait_for_exit(int pid);

@@ -13,7 +13,8 @@ class InProcessChannel final : public Channel {
   Status connect(const std::vector<SlotId>& peers, KvStore&, std::chrono::milliseconds) override;
   Status send(SlotId to, const MessageTag& tag, const MessageHeader& header, Payload payload) override;
   Status post_receive(SlotId from, const MessageTag& tag, size_t) override { return inbox_.expect(from, tag, {}); }
-  Result<Payload> receive(SlotId from, const MessageTag& tag, const MessageHeader& expected, std::chrono::milliseconds timeout) override {
+  Result<Payload> receive(SlotId from, const MessageTag& tag, const MessageHeader& expected,
+                          std::chrono::milliseconds timeout) override {
     return inbox_.receive(from, tag, expected, timeout);
   }
   /// What was sent is already the receiver's: nothing is buffered on the sender's side.
@@ -30,7 +31,8 @@ class InProcessChannel final : public Channel {
 
 Status InProcessChannel::connect(const std::vector<SlotId>& peers, KvStore&, std::chrono::milliseconds) {
   if (peers.size() <= 1) return {};
-  return invalid_argument("an in-process channel has its own slot as its only peer, got " + std::to_string(peers.size()) + " peers");
+  return invalid_argument("an in-process channel has its own slot as its only peer, got " +
+                          std::to_string(peers.size()) + " peers");
 }
 
 Status InProcessChannel::send(SlotId to, const MessageTag& tag, const MessageHeader& header, Payload payload) {

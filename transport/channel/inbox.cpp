@@ -89,7 +89,8 @@ Status Inbox::expect(SlotId from, const MessageTag& tag, Payload landing) {
   return {};
 }
 
-Result<Payload> Inbox::receive(SlotId from, const MessageTag& tag, const MessageHeader& expected, std::chrono::milliseconds timeout) {
+Result<Payload> Inbox::receive(SlotId from, const MessageTag& tag, const MessageHeader& expected,
+                               std::chrono::milliseconds timeout) {
   std::vector<Payload> dropped;
   std::unique_lock lock(mutex_);
   if (aborted_) return channel_aborted();
@@ -101,16 +102,19 @@ Result<Payload> Inbox::receive(SlotId from, const MessageTag& tag, const Message
     const bool there = found != messages_.end() && found->second.state >= Message::State::kComplete;
     return there || !usable_locked(from, tag).ok();
   };
-  if (!changed_.wait_until(lock, std::chrono::steady_clock::now() + timeout, ready)) return receive_timed_out(from, tag, timeout);
+  if (!changed_.wait_until(lock, std::chrono::steady_clock::now() + timeout, ready))
+    return receive_timed_out(from, tag, timeout);
   const auto found = messages_.find(key);
-  if (aborted_ || found == messages_.end() || found->second.state < Message::State::kComplete) return usable_locked(from, tag).error();
+  if (aborted_ || found == messages_.end() || found->second.state < Message::State::kComplete)
+    return usable_locked(from, tag).error();
   Message message = std::move(found->second);
   messages_.erase(found);
   if (message.state == Message::State::kFailed) return message.error;
   ++counters_.messages_received;
   counters_.bytes_received += message.payload.bytes;
   lock.unlock();
-  TROUPE_RETURN_IF_ERROR(check_header(from, self_.value_or(from), tag, message.header, message.payload.bytes, expected));
+  TROUPE_RETURN_IF_ERROR(
+      check_header(from, self_.value_or(from), tag, message.header, message.payload.bytes, expected));
   return std::move(message.payload);
 }
 

@@ -9,10 +9,12 @@
 
 namespace troupe {
 
-/// The receiving half of a channel: messages that have arrived, are arriving or are announced, and the callers that wait for them.
-/// What carries the bytes fills it; receive() empties it. Knows no transport, so that it is tested without one. Thread-safe.
+/// The receiving half of a channel: messages that have arrived, are arriving or are announced, and the callers that
+/// wait for them. What carries the bytes fills it; receive() empties it. Knows no transport, so that it is tested
+/// without one. Thread-safe.
 ///
-/// The newest generation that receive() or expect() named is the current one: messages of older ones are dropped and counted.
+/// The newest generation that receive() or expect() named is the current one: messages of older ones are dropped and
+/// counted.
 class Inbox {
  public:
   /// `self` is for errors; empty: the same slot as the sender's.
@@ -32,7 +34,8 @@ class Inbox {
   /// Announces a receive; `landing` may be empty.
   Status expect(SlotId from, const MessageTag& tag, Payload landing);
   /// As Channel::receive. A message that came in completely is still given out when its sender has been lost since.
-  Result<Payload> receive(SlotId from, const MessageTag& tag, const MessageHeader& expected, std::chrono::milliseconds timeout);
+  Result<Payload> receive(SlotId from, const MessageTag& tag, const MessageHeader& expected,
+                          std::chrono::milliseconds timeout);
 
   void lose(SlotId peer, const std::string& reason);
   void abort();

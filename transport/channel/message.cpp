@@ -7,8 +7,8 @@ namespace {
 
 std::string describe(const MessageHeader& header) {
   std::ostringstream out;
-  out << header.rows << " rows of " << header.row_bytes << " bytes, samples " << std::hex << header.samples_digest << ", plan "
-      << header.plan_digest;
+  out << header.rows << " rows of " << header.row_bytes << " bytes, samples " << std::hex << header.samples_digest
+      << ", plan " << header.plan_digest;
   return out.str();
 }
 
@@ -23,7 +23,8 @@ std::string MessageTag::to_string() const {
   return out.str();
 }
 
-Status check_header(SlotId from, SlotId self, const MessageTag& tag, const MessageHeader& sent, size_t bytes, const MessageHeader& expected) {
+Status check_header(SlotId from, SlotId self, const MessageTag& tag, const MessageHeader& sent, size_t bytes,
+                    const MessageHeader& expected) {
   const bool same = sent.rows == expected.rows && sent.row_bytes == expected.row_bytes &&
                     sent.samples_digest == expected.samples_digest && sent.plan_digest == expected.plan_digest;
   if (!same) {
@@ -31,23 +32,21 @@ Status check_header(SlotId from, SlotId self, const MessageTag& tag, const Messa
                      std::to_string(self.value) + " expected " + describe(expected));
   }
   if (bytes != static_cast<size_t>(sent.rows * sent.row_bytes)) {
-    return data_loss(tag.to_string() + ": slot " + std::to_string(from.value) + " sent " + std::to_string(bytes) + " bytes; slot " +
-                     std::to_string(self.value) + " expected " + describe(expected));
+    return data_loss(tag.to_string() + ": slot " + std::to_string(from.value) + " sent " + std::to_string(bytes) +
+                     " bytes; slot " + std::to_string(self.value) + " expected " + describe(expected));
   }
   return {};
 }
 
-Error channel_aborted() {
-  return make_error(ErrorCode::kAborted, "the channel was aborted");
-}
+Error channel_aborted() { return make_error(ErrorCode::kAborted, "the channel was aborted"); }
 
 Error generation_ended(const MessageTag& tag) {
   return make_error(ErrorCode::kAborted, "a newer generation has begun on the channel: " + tag.to_string());
 }
 
 Error receive_timed_out(SlotId from, const MessageTag& tag, std::chrono::milliseconds timeout) {
-  return deadline_exceeded("no message from slot " + std::to_string(from.value) + " within " + std::to_string(timeout.count()) +
-                           " ms: " + tag.to_string());
+  return deadline_exceeded("no message from slot " + std::to_string(from.value) + " within " +
+                           std::to_string(timeout.count()) + " ms: " + tag.to_string());
 }
 
 Error peer_is_lost(SlotId peer, const MessageTag& tag, const std::string& reason) {

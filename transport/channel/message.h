@@ -6,7 +6,8 @@
 namespace troupe {
 
 /// DataLoss naming both sides when `sent` or its `bytes` differ from `expected`; ok otherwise.
-Status check_header(SlotId from, SlotId self, const MessageTag& tag, const MessageHeader& sent, size_t bytes, const MessageHeader& expected);
+Status check_header(SlotId from, SlotId self, const MessageTag& tag, const MessageHeader& sent, size_t bytes,
+                    const MessageHeader& expected);
 
 Error channel_aborted();
 Error generation_ended(const MessageTag& tag);

@@ -20,8 +20,9 @@ size_t size_class(size_t bytes) {
 }  // namespace
 
 std::shared_ptr<SlabPool> SlabPool::create(size_t retained_bytes) {
-  return create(retained_bytes, {[](size_t bytes) { return static_cast<std::byte*>(::operator new(bytes, kAlignment)); },
-                                 [](std::byte* data) { ::operator delete(data, kAlignment); }});
+  return create(retained_bytes,
+                {[](size_t bytes) { return static_cast<std::byte*>(::operator new(bytes, kAlignment)); },
+                 [](std::byte* data) { ::operator delete(data, kAlignment); }});
 }
 
 std::shared_ptr<SlabPool> SlabPool::create(size_t retained_bytes, Source source) {
@@ -50,7 +51,8 @@ SlabPool::Slab SlabPool::take(size_t bytes) {
   }
   if (data == nullptr) data = source_.allocate(size);
   // The deleter keeps the pool alive: payloads may outlive their channel.
-  auto owner = std::shared_ptr<const void>(data, [pool = shared_from_this(), data, size](const void*) { pool->give_back(data, size); });
+  auto owner = std::shared_ptr<const void>(
+      data, [pool = shared_from_this(), data, size](const void*) { pool->give_back(data, size); });
   return {data, size, std::move(owner)};
 }
 

@@ -9,8 +9,8 @@
 
 namespace troupe {
 
-/// Receive buffers that are used again: in a steady state a step's messages land where the last step's did, in pages that exist.
-/// A slab goes back when its last holder lets go, even after the pool's maker has gone. Thread-safe.
+/// Receive buffers that are used again: in a steady state a step's messages land where the last step's did, in pages
+/// that exist. A slab goes back when its last holder lets go, even after the pool's maker has gone. Thread-safe.
 class SlabPool : public std::enable_shared_from_this<SlabPool> {
  public:
   struct Slab {

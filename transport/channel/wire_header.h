@@ -7,7 +7,8 @@
 
 namespace troupe {
 
-/// What goes in front of every message's bytes, in the memory form of the machine: both ends run the same build on one architecture.
+/// What goes in front of every message's bytes, in the memory form of the machine: both ends run the same build on one
+/// architecture.
 struct WireHeader {
   static constexpr uint32_t kMagic = 0x54527031;  // also tells a foreign byte order
   uint32_t magic = kMagic;

@@ -30,7 +30,8 @@ class NcclChannel final : public Channel {
   Status connect(const std::vector<SlotId>& peers, KvStore& store, std::chrono::milliseconds timeout) override;
   Status send(SlotId to, const MessageTag& tag, const MessageHeader& header, Payload payload) override;
   Status post_receive(SlotId from, const MessageTag& tag, size_t bytes) override;
-  Result<Payload> receive(SlotId from, const MessageTag& tag, const MessageHeader& expected, std::chrono::milliseconds timeout) override {
+  Result<Payload> receive(SlotId from, const MessageTag& tag, const MessageHeader& expected,
+                          std::chrono::milliseconds timeout) override {
     return inbox_.receive(from, tag, expected, timeout);
   }
   Status flush(std::chrono::milliseconds timeout) override;
@@ -54,7 +55,8 @@ Status NcclChannel::connect(const std::vector<SlotId>& peers, KvStore& store, st
   std::vector<SlotId> ascending = peers;
   std::sort(ascending.begin(), ascending.end());
   for (const SlotId peer : ascending) {
-    auto link = std::make_unique<NcclLink>(NcclLink::Shared{options_.self, options_.device, control_.get(), &inbox_, pool_}, peer);
+    auto link = std::make_unique<NcclLink>(
+        NcclLink::Shared{options_.self, options_.device, control_.get(), &inbox_, pool_}, peer);
     TROUPE_RETURN_IF_ERROR(link->connect(options_.name + "/p2p", store, timeout));
     links_[peer] = std::move(link);
   }
@@ -65,8 +67,9 @@ Status NcclChannel::send(SlotId to, const MessageTag& tag, const MessageHeader& 
   TROUPE_RETURN_IF_ERROR(inbox_.usable(to, tag));
   const auto link = links_.find(to);
   if (link == links_.end()) {
-    return make_error(ErrorCode::kFailedPrecondition, "slot " + std::to_string(options_.self.value) + " is not connected to slot " +
-                                                          std::to_string(to.value) + ": " + tag.to_string());
+    return make_error(ErrorCode::kFailedPrecondition, "slot " + std::to_string(options_.self.value) +
+                                                          " is not connected to slot " + std::to_string(to.value) +
+                                                          ": " + tag.to_string());
   }
   const size_t bytes = payload.bytes;
   link->second->send(WireHeader::of(options_.self, tag, header, bytes), std::move(payload));
@@ -81,17 +84,20 @@ Status NcclChannel::post_receive(SlotId from, const MessageTag& tag, size_t byte
     SlabPool::Slab slab = pool_->take(bytes);
     return inbox_.expect(from, tag, {slab.data, slab.bytes, std::move(slab.owner), nullptr});
   } catch (const std::bad_alloc&) {
-    return make_error(ErrorCode::kResourceExhausted, "no " + std::to_string(bytes) + " bytes of device memory for " + tag.to_string());
+    return make_error(ErrorCode::kResourceExhausted,
+                      "no " + std::to_string(bytes) + " bytes of device memory for " + tag.to_string());
   }
 }
 
 Status NcclChannel::flush(std::chrono::milliseconds timeout) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   for (auto& [peer, link] : links_) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     if (!link->flush(std::max(left, std::chrono::milliseconds(0)))) {
-      return deadline_exceeded("messages of slot " + std::to_string(options_.self.value) + " to slot " + std::to_string(peer.value) +
-                               " were not taken within " + std::to_string(timeout.count()) + " ms");
+      return deadline_exceeded("messages of slot " + std::to_string(options_.self.value) + " to slot " +
+                               std::to_string(peer.value) + " were not taken within " +
+                               std::to_string(timeout.count()) + " ms");
     }
   }
   return inbox_.usable(SlotId(-1), {});
@@ -133,13 +139,15 @@ NcclChannel::~NcclChannel() {
 
 }  // namespace
 
-Result<std::unique_ptr<Channel>> create_nccl_channel(const NcclChannelOptions& options, std::unique_ptr<Channel> control) {
-  if (control == nullptr || control->in_process()) return invalid_argument("an NCCL channel needs a control channel between slots");
+Result<std::unique_ptr<Channel>> create_nccl_channel(const NcclChannelOptions& options,
+                                                     std::unique_ptr<Channel> control) {
+  if (control == nullptr || control->in_process())
+    return invalid_argument("an NCCL channel needs a control channel between slots");
   int devices = 0;
   const cudaError_t counted = cudaGetDeviceCount(&devices);
   if (counted != cudaSuccess || options.device < 0 || options.device >= devices) {
-    return invalid_argument("CUDA device " + std::to_string(options.device) + " of " + std::to_string(devices) + " for slot " +
-                            std::to_string(options.self.value));
+    return invalid_argument("CUDA device " + std::to_string(options.device) + " of " + std::to_string(devices) +
+                            " for slot " + std::to_string(options.self.value));
   }
   return std::unique_ptr<Channel>(std::make_unique<NcclChannel>(options, std::move(control)));
 }

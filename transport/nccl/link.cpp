@@ -6,7 +6,8 @@
 namespace troupe {
 namespace {
 
-/// How long a receiving thread waits for an announcement before it waits again: only so that no wait is without a deadline.
+/// How long a receiving thread waits for an announcement before it waits again: only so that no wait is without a
+/// deadline.
 constexpr std::chrono::milliseconds kAnnouncementWait{60000};
 constexpr MessageHeader kAnnouncement{1, sizeof(WireHeader), 0, 0};
 
@@ -26,8 +27,10 @@ Status cuda_status(cudaError_t result, const char* what) {
 
 Status NcclLink::connect(const std::string& name, KvStore& store, std::chrono::milliseconds timeout) {
   TROUPE_RETURN_IF_ERROR(cuda_status(cudaSetDevice(shared_.device), "selecting the CUDA device"));
-  TROUPE_RETURN_IF_ERROR(cuda_status(cudaStreamCreateWithFlags(&out_stream_, cudaStreamNonBlocking), "creating a stream"));
-  TROUPE_RETURN_IF_ERROR(cuda_status(cudaStreamCreateWithFlags(&in_stream_, cudaStreamNonBlocking), "creating a stream"));
+  TROUPE_RETURN_IF_ERROR(
+      cuda_status(cudaStreamCreateWithFlags(&out_stream_, cudaStreamNonBlocking), "creating a stream"));
+  TROUPE_RETURN_IF_ERROR(
+      cuda_status(cudaStreamCreateWithFlags(&in_stream_, cudaStreamNonBlocking), "creating a stream"));
   const SlotId low = std::min(shared_.self, peer_), high = std::max(shared_.self, peer_);
   // Both ends make the pair's communicators in the same order; rank 0 sends.
   for (const auto& [from, to] : {std::pair(low, high), std::pair(high, low)}) {
@@ -55,7 +58,8 @@ void NcclLink::send(const WireHeader& header, Payload payload) {
 
 bool NcclLink::flush(std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
-  return changed_.wait_until(lock, std::chrono::steady_clock::now() + timeout, [this] { return queue_.empty() || stopped_; });
+  return changed_.wait_until(lock, std::chrono::steady_clock::now() + timeout,
+                             [this] { return queue_.empty() || stopped_; });
 }
 
 void NcclLink::run_sender() {
@@ -85,11 +89,13 @@ void NcclLink::run_sender() {
 
 Status NcclLink::send_one(const Outgoing& outgoing, int64_t number) {
   auto announcement = std::make_shared<WireHeader>(outgoing.header);
-  const Payload payload{reinterpret_cast<const std::byte*>(announcement.get()), sizeof(WireHeader), announcement, nullptr};
+  const Payload payload{reinterpret_cast<const std::byte*>(announcement.get()), sizeof(WireHeader), announcement,
+                        nullptr};
   TROUPE_RETURN_IF_ERROR(shared_.control->send(peer_, announcement_tag(number), kAnnouncement, payload));
   if (outgoing.payload.bytes == 0) return {};
-  TROUPE_RETURN_IF_ERROR(out_->enqueue(
-      [&](ncclComm_t comm) { return ncclSend(outgoing.payload.data, outgoing.payload.bytes, ncclUint8, 1, comm, out_stream_); }));
+  TROUPE_RETURN_IF_ERROR(out_->enqueue([&](ncclComm_t comm) {
+    return ncclSend(outgoing.payload.data, outgoing.payload.bytes, ncclUint8, 1, comm, out_stream_);
+  }));
   return cuda_status(cudaStreamSynchronize(out_stream_), "sending");
 }
 
@@ -117,19 +123,23 @@ Status NcclLink::receive_one(const WireHeader& header) {
   SlabPool::Slab slab;
   if (admission.landing.owner && admission.landing.bytes >= header.bytes) {
     // The landing place came from this channel's pool, whose memory is writable; Payload only shows it as read-only.
-    slab = {const_cast<std::byte*>(admission.landing.data), admission.landing.bytes, std::move(admission.landing.owner)};
+    slab = {const_cast<std::byte*>(admission.landing.data), admission.landing.bytes,
+            std::move(admission.landing.owner)};
   } else {
     try {
       slab = shared_.pool->take(header.bytes);
     } catch (const std::bad_alloc&) {
-      return make_error(ErrorCode::kResourceExhausted, "no " + std::to_string(header.bytes) + " bytes of device memory for " + header.tag().to_string());
+      return make_error(ErrorCode::kResourceExhausted, "no " + std::to_string(header.bytes) +
+                                                           " bytes of device memory for " + header.tag().to_string());
     }
   }
   if (header.bytes > 0) {
-    TROUPE_RETURN_IF_ERROR(in_->enqueue([&](ncclComm_t comm) { return ncclRecv(slab.data, header.bytes, ncclUint8, 0, comm, in_stream_); }));
+    TROUPE_RETURN_IF_ERROR(in_->enqueue(
+        [&](ncclComm_t comm) { return ncclRecv(slab.data, header.bytes, ncclUint8, 0, comm, in_stream_); }));
     TROUPE_RETURN_IF_ERROR(cuda_status(cudaStreamSynchronize(in_stream_), "receiving"));
   }
-  if (admission.wanted) shared_.inbox->complete(peer_, header.tag(), {slab.data, header.bytes, std::move(slab.owner), nullptr});
+  if (admission.wanted)
+    shared_.inbox->complete(peer_, header.tag(), {slab.data, header.bytes, std::move(slab.owner), nullptr});
   return {};
 }
 

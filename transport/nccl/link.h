@@ -14,8 +14,9 @@
 
 namespace troupe {
 
-/// One peer of an NCCL channel: a communicator, a stream and a thread for each direction. The sending thread announces each message
-/// over the control channel and sends its bytes; the receiving thread follows the announcements in their order.
+/// One peer of an NCCL channel: a communicator, a stream and a thread for each direction. The sending thread announces
+/// each message over the control channel and sends its bytes; the receiving thread follows the announcements in their
+/// order.
 class NcclLink {
  public:
   struct Shared {

@@ -11,7 +11,8 @@ constexpr std::chrono::milliseconds kEndTimeout{5000};
 }
 
 Error NcclComm::error(ncclResult_t result) const {
-  const std::string text = options_.name + ", rank " + std::to_string(options_.rank) + ": NCCL: " + ncclGetErrorString(result);
+  const std::string text =
+      options_.name + ", rank " + std::to_string(options_.rank) + ": NCCL: " + ncclGetErrorString(result);
   return result == ncclRemoteError || result == ncclSystemError ? unavailable(text) : internal_error(text);
 }
 
@@ -34,7 +35,8 @@ Result<std::unique_ptr<NcclComm>> NcclComm::create(const NcclCommOptions& option
 
 Status NcclComm::connect(const ncclUniqueId& id) {
   const cudaError_t selected = cudaSetDevice(options_.device);
-  if (selected != cudaSuccess) return internal_error("CUDA device " + std::to_string(options_.device) + ": " + cudaGetErrorString(selected));
+  if (selected != cudaSuccess)
+    return internal_error("CUDA device " + std::to_string(options_.device) + ": " + cudaGetErrorString(selected));
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   std::unique_lock lock(mutex_);
@@ -51,8 +53,8 @@ Status NcclComm::settle(std::unique_lock<std::mutex>& lock, ncclResult_t result,
     lock.lock();
     if (aborted_) return make_error(ErrorCode::kAborted, options_.name + ": the communicator was aborted");
     if (std::chrono::steady_clock::now() > deadline) {
-      return deadline_exceeded(options_.name + ", rank " + std::to_string(options_.rank) + ": peers did not answer within " +
-                               std::to_string(timeout.count()) + " ms");
+      return deadline_exceeded(options_.name + ", rank " + std::to_string(options_.rank) +
+                               ": peers did not answer within " + std::to_string(timeout.count()) + " ms");
     }
     const ncclResult_t asked = ncclCommGetAsyncError(comm_, &result);
     if (asked != ncclSuccess) return error(asked);
@@ -66,7 +68,8 @@ Status NcclComm::enqueue(const std::function<ncclResult_t(ncclComm_t)>& calls) {
   if (aborted_) return make_error(ErrorCode::kAborted, options_.name + ": the communicator was aborted");
   ncclResult_t state = ncclSuccess;
   ncclResult_t result = ncclCommGetAsyncError(comm_, &state);
-  if (result != ncclSuccess || (state != ncclSuccess && state != ncclInProgress)) return error(result != ncclSuccess ? result : state);
+  if (result != ncclSuccess || (state != ncclSuccess && state != ncclInProgress))
+    return error(result != ncclSuccess ? result : state);
   result = ncclGroupStart();
   if (result != ncclSuccess) return error(result);
   const ncclResult_t called = calls(comm_);

@@ -21,9 +21,9 @@ struct NcclCommOptions {
   std::chrono::milliseconds timeout{60000};  // of the rendezvous and of each call's admission
 };
 
-/// One nonblocking NCCL communicator. NCCL is used without c10d's process group, whose watchdog ends the process when a peer is gone
-/// and whose abort cannot take several communicators at once.
-/// enqueue() by one thread at a time; abort_all() from any thread, also while an enqueue waits.
+/// One nonblocking NCCL communicator. NCCL is used without c10d's process group, whose watchdog ends the process when a
+/// peer is gone and whose abort cannot take several communicators at once. enqueue() by one thread at a time;
+/// abort_all() from any thread, also while an enqueue waits.
 class NcclComm {
  public:
   /// Meets the other ranks through `store` and connects.
@@ -36,7 +36,8 @@ class NcclComm {
   /// Makes `calls` as one NCCL group and returns when NCCL has taken them; they run on the stream that they name.
   /// Aborted after abort_all, Unavailable when NCCL has found a peer gone.
   Status enqueue(const std::function<ncclResult_t(ncclComm_t)>& calls);
-  /// Aborts all communicators of a device as one group: one after the other could wait for each other's kernels for good.
+  /// Aborts all communicators of a device as one group: one after the other could wait for each other's kernels for
+  /// good.
   static void abort_all(const std::vector<NcclComm*>& communicators);
 
  private:

@@ -18,7 +18,8 @@ class UcxChannel final : public Channel {
   Status connect(const std::vector<SlotId>& peers, KvStore& store, std::chrono::milliseconds timeout) override;
   Status send(SlotId to, const MessageTag& tag, const MessageHeader& header, Payload payload) override;
   Status post_receive(SlotId from, const MessageTag& tag, size_t bytes) override;
-  Result<Payload> receive(SlotId from, const MessageTag& tag, const MessageHeader& expected, std::chrono::milliseconds timeout) override {
+  Result<Payload> receive(SlotId from, const MessageTag& tag, const MessageHeader& expected,
+                          std::chrono::milliseconds timeout) override {
     return inbox_.receive(from, tag, expected, timeout);
   }
   Status flush(std::chrono::milliseconds timeout) override { return loop_->flush(timeout); }
@@ -46,14 +47,16 @@ Status UcxChannel::connect(const std::vector<SlotId>& peers, KvStore& store, std
   if (connected_) return make_error(ErrorCode::kFailedPrecondition, "the channel is connected already");
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   const auto left = [&] {
-    const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    const auto rest =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     return std::max(rest, std::chrono::milliseconds(0));
   };
   TROUPE_RETURN_IF_ERROR(store.set(key_of(options_.self), loop_->address()));
   std::map<SlotId, std::string> addresses;
   for (const SlotId peer : peers) {
     auto address = store.get(key_of(peer), left());
-    if (!address.ok()) return wrap(address.error(), "slot " + std::to_string(peer.value) + " has not come to the rendezvous");
+    if (!address.ok())
+      return wrap(address.error(), "slot " + std::to_string(peer.value) + " has not come to the rendezvous");
     addresses[peer] = std::move(*address);
   }
   TROUPE_RETURN_IF_ERROR(loop_->start(addresses));

@@ -19,7 +19,9 @@ constexpr std::chrono::microseconds kSpin{50};
 constexpr std::chrono::milliseconds kShutdownGrace{500};
 constexpr size_t kRetainedBytes = size_t{512} << 20;
 
-Error ucx_error(const std::string& what, ucs_status_t status) { return internal_error("UCX: " + what + ": " + ucs_status_string(status)); }
+Error ucx_error(const std::string& what, ucs_status_t status) {
+  return internal_error("UCX: " + what + ": " + ucs_status_string(status));
+}
 
 /// The network device that owns `address`, empty when none does.
 std::string device_of(const std::string& address) {
@@ -110,8 +112,8 @@ Status UcxLoop::open_worker() {
   ucs_status_t status = ucp_worker_create(context_, &params, &worker_);
   if (status != UCS_OK) return ucx_error("creating a worker", status);
   ucp_am_handler_param_t handler{};
-  handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS | UCP_AM_HANDLER_PARAM_FIELD_CB |
-                       UCP_AM_HANDLER_PARAM_FIELD_ARG;
+  handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
+                       UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
   handler.id = kMessageId;
   handler.flags = UCP_AM_FLAG_WHOLE_MSG;
   handler.cb = &UcxLoop::on_message;
@@ -131,7 +133,8 @@ Status UcxLoop::open_worker() {
 
 Status UcxLoop::open() {
   wake_event_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  if (wake_event_ < 0) return make_error(ErrorCode::kResourceExhausted, std::string("no event descriptor: ") + std::strerror(errno));
+  if (wake_event_ < 0)
+    return make_error(ErrorCode::kResourceExhausted, std::string("no event descriptor: ") + std::strerror(errno));
   TROUPE_RETURN_IF_ERROR(open_context());
   return open_worker();
 }
@@ -142,7 +145,8 @@ Status UcxLoop::start(const std::map<SlotId, std::string>& addresses) {
     peer->loop = this;
     peer->slot = slot;
     ucp_ep_params_t params{};
-    params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+    params.field_mask =
+        UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
     params.address = reinterpret_cast<const ucp_address_t*>(address.data());
     params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
     params.err_handler.cb = &UcxLoop::on_error;
@@ -189,10 +193,13 @@ Status UcxLoop::wait_connected(std::chrono::milliseconds timeout) {
   const auto settled = [this] { return peers_where(&Peer::connected, false).empty(); };
   if (!state_changed_.wait_until(lock, std::chrono::steady_clock::now() + timeout, settled)) {
     return deadline_exceeded("slots " + peers_where(&Peer::connected, false) + " did not answer slot " +
-                             std::to_string(options_.self.value) + " within " + std::to_string(timeout.count()) + " ms");
+                             std::to_string(options_.self.value) + " within " + std::to_string(timeout.count()) +
+                             " ms");
   }
   for (const auto& [slot, peer] : peers_) {
-    if (!peer->connected) return unavailable("slot " + std::to_string(slot.value) + " went away while slot " + std::to_string(options_.self.value) + " connected to it");
+    if (!peer->connected)
+      return unavailable("slot " + std::to_string(slot.value) + " went away while slot " +
+                         std::to_string(options_.self.value) + " connected to it");
   }
   return {};
 }
@@ -211,8 +218,9 @@ void UcxLoop::post(Command command) {
 Status UcxLoop::send(SlotId to, const WireHeader& header, Payload payload) {
   const auto found = peers_.find(to);
   if (found == peers_.end()) {
-    return make_error(ErrorCode::kFailedPrecondition, "slot " + std::to_string(options_.self.value) + " is not connected to slot " +
-                                                          std::to_string(to.value) + ": " + header.tag().to_string());
+    return make_error(ErrorCode::kFailedPrecondition, "slot " + std::to_string(options_.self.value) +
+                                                          " is not connected to slot " + std::to_string(to.value) +
+                                                          ": " + header.tag().to_string());
   }
   {
     std::lock_guard lock(state_mutex_);
@@ -227,8 +235,9 @@ Status UcxLoop::flush(std::chrono::milliseconds timeout) {
   std::unique_lock lock(state_mutex_);
   const auto done = [this] { return peers_where(&Peer::sending, true).empty() || !inbox_.usable(SlotId(-1), {}).ok(); };
   if (!state_changed_.wait_until(lock, std::chrono::steady_clock::now() + timeout, done)) {
-    return deadline_exceeded("messages of slot " + std::to_string(options_.self.value) + " to slots " + peers_where(&Peer::sending, true) +
-                             " were not taken within " + std::to_string(timeout.count()) + " ms");
+    return deadline_exceeded("messages of slot " + std::to_string(options_.self.value) + " to slots " +
+                             peers_where(&Peer::sending, true) + " were not taken within " +
+                             std::to_string(timeout.count()) + " ms");
   }
   return inbox_.usable(SlotId(-1), {});
 }
@@ -238,9 +247,7 @@ void UcxLoop::close_peer(SlotId peer) {
 }
 
 void UcxLoop::close_all() {
-  {
-    std::lock_guard lock(state_mutex_);
-  }
+  { std::lock_guard lock(state_mutex_); }
   state_changed_.notify_all();
   if (thread_.joinable()) post({Command::Kind::kCloseAll, {}, {}, {}});
 }
@@ -289,7 +296,8 @@ void UcxLoop::run() {
   shut_down();
 }
 
-/// Sleeps until UCX or a command has something to do. The order matters: who posts a command after the look into the queue sees sleeping_.
+/// Sleeps until UCX or a command has something to do. The order matters: who posts a command after the look into the
+/// queue sees sleeping_.
 void UcxLoop::wait_for_work() {
   sleeping_.store(true);
   bool empty = true;
@@ -327,7 +335,8 @@ void UcxLoop::start_send(Command& command) {
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   param.cb.send = &UcxLoop::on_sent;
   param.user_data = raw;
-  void* request = ucp_am_send_nbx(peer.endpoint, kMessageId, &raw->header, sizeof raw->header, raw->payload.data, raw->payload.bytes, &param);
+  void* request = ucp_am_send_nbx(peer.endpoint, kMessageId, &raw->header, sizeof raw->header, raw->payload.data,
+                                  raw->payload.bytes, &param);
   if (!UCS_PTR_IS_PTR(request)) end_send(raw, UCS_PTR_STATUS(request));
 }
 
@@ -351,11 +360,13 @@ void UcxLoop::end_send(SendOp* op, ucs_status_t status) {
   state_changed_.notify_all();
 }
 
-ucs_status_t UcxLoop::on_message(void* self, const void* header, size_t header_bytes, void* data, size_t bytes, const ucp_am_recv_param_t* param) {
+ucs_status_t UcxLoop::on_message(void* self, const void* header, size_t header_bytes, void* data, size_t bytes,
+                                 const ucp_am_recv_param_t* param) {
   return static_cast<UcxLoop*>(self)->arrive(header, header_bytes, data, bytes, param);
 }
 
-ucs_status_t UcxLoop::arrive(const void* header, size_t header_bytes, void* data, size_t bytes, const ucp_am_recv_param_t* param) {
+ucs_status_t UcxLoop::arrive(const void* header, size_t header_bytes, void* data, size_t bytes,
+                             const ucp_am_recv_param_t* param) {
   WireHeader wire;
   if (header_bytes != sizeof wire) return UCS_OK;  // not of this program; dropped unread
   std::memcpy(&wire, header, sizeof wire);
@@ -366,7 +377,8 @@ ucs_status_t UcxLoop::arrive(const void* header, size_t header_bytes, void* data
   SlabPool::Slab slab;
   if (admission.landing.owner && admission.landing.bytes >= bytes) {
     // The landing place came from this loop's pool, whose memory is writable; Payload only shows it as read-only.
-    slab = {const_cast<std::byte*>(admission.landing.data), admission.landing.bytes, std::move(admission.landing.owner)};
+    slab = {const_cast<std::byte*>(admission.landing.data), admission.landing.bytes,
+            std::move(admission.landing.owner)};
   } else {
     slab = pool_->take(bytes);
   }
@@ -418,7 +430,8 @@ void UcxLoop::end_receive(ReceiveOp* op, ucs_status_t status) {
 void UcxLoop::on_error(void* argument, ucp_ep_h, ucs_status_t status) {
   auto* peer = static_cast<Peer*>(argument);
   peer->loop->lose(*peer, status);
-  peer->loop->post({Command::Kind::kClosePeer, peer->slot, {}, {}});  // an endpoint is not closed inside its own callback
+  peer->loop->post(
+      {Command::Kind::kClosePeer, peer->slot, {}, {}});  // an endpoint is not closed inside its own callback
 }
 
 void UcxLoop::lose(Peer& peer, ucs_status_t status) {
@@ -441,7 +454,8 @@ void UcxLoop::close_endpoint(Peer& peer, ucs_status_t reason) {
   if (UCS_PTR_IS_PTR(request)) closing_.push_back(request);
 }
 
-/// Lets what is under way leave, for a bounded time, then closes by force and waits until UCX has let go of every endpoint.
+/// Lets what is under way leave, for a bounded time, then closes by force and waits until UCX has let go of every
+/// endpoint.
 void UcxLoop::shut_down() {
   const auto progress_until = [this](const auto& done) {
     const auto deadline = std::chrono::steady_clock::now() + kShutdownGrace;

@@ -17,11 +17,13 @@
 
 namespace troupe {
 
-/// The one owner of a slot's UCX worker: a thread that alone calls UCX and progresses transfers while others compute. Others post
-/// commands to it. A message is one active message, its WireHeader in front; the bytes land in a slab of the pool and in the inbox.
+/// The one owner of a slot's UCX worker: a thread that alone calls UCX and progresses transfers while others compute.
+/// Others post commands to it. A message is one active message, its WireHeader in front; the bytes land in a slab of
+/// the pool and in the inbox.
 ///
-/// Peers that vanish must not take this process with them: endpoints have UCP_ERR_HANDLING_MODE_PEER, shared memory transports are
-/// told to support it, and a lost peer's endpoint is closed by force. Buffers of transfers that were cut off live until the worker ends.
+/// Peers that vanish must not take this process with them: endpoints have UCP_ERR_HANDLING_MODE_PEER, shared memory
+/// transports are told to support it, and a lost peer's endpoint is closed by force. Buffers of transfers that were cut
+/// off live until the worker ends.
 ///
 /// start() once, then any thread; the destructor waits briefly for what is still being sent and joins the thread.
 class UcxLoop {
@@ -69,7 +71,8 @@ class UcxLoop {
   void close_endpoint(Peer& peer, ucs_status_t reason);
   void lose(Peer& peer, ucs_status_t status);
   void shut_down();
-  ucs_status_t arrive(const void* header, size_t header_bytes, void* data, size_t bytes, const ucp_am_recv_param_t* param);
+  ucs_status_t arrive(const void* header, size_t header_bytes, void* data, size_t bytes,
+                      const ucp_am_recv_param_t* param);
   void end_receive(ReceiveOp* op, ucs_status_t status);
   std::string peers_where(bool Peer::*flag, bool value) const;
 
@@ -95,10 +98,10 @@ class UcxLoop {
   std::atomic<bool> sleeping_{false};
   bool stop_ = false;  // loop thread only
 
-  std::map<SlotId, std::unique_ptr<Peer>> peers_;  // fixed after start()
-  std::vector<void*> closing_;                     // loop thread only: requests of endpoints that are being closed
-  std::vector<SlabPool::Slab> cut_off_;            // loop thread only: landing places of transfers that failed
-  std::vector<std::unique_ptr<SendOp>> free_sends_;        // loop thread only
+  std::map<SlotId, std::unique_ptr<Peer>> peers_;    // fixed after start()
+  std::vector<void*> closing_;                       // loop thread only: requests of endpoints that are being closed
+  std::vector<SlabPool::Slab> cut_off_;              // loop thread only: landing places of transfers that failed
+  std::vector<std::unique_ptr<SendOp>> free_sends_;  // loop thread only
   std::vector<std::unique_ptr<ReceiveOp>> free_receives_;  // loop thread only
 
   mutable std::mutex state_mutex_;

@@ -19,6 +19,21 @@ std::vector<int64_t> even_cut(int64_t n, int parts) {
   return rows;
 }
 
+/// Reduces parts of one shape in their order into `out`.
+void reduce_in_order(at::Tensor& out, const std::vector<at::Tensor>& parts, ExchangeCommunicator::Reduction reduction) {
+  const bool sum = reduction == ExchangeCommunicator::Reduction::kSum;
+  const bool widen = sum && out.scalar_type() == at::kBFloat16;
+  at::Tensor result = parts[0].to(widen ? at::kFloat : out.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
+  for (size_t i = 1; i < parts.size(); ++i) {
+    if (sum) {
+      result.add_(parts[i]);
+    } else {
+      at::maximum_out(result, result, parts[i]);
+    }
+  }
+  out.copy_(result);
+}
+
 }  // namespace
 
 ExchangeCommunicator::ExchangeCommunicator(std::string name, int rank, int size, std::unique_ptr<PeerExchange> exchange)
@@ -30,8 +45,10 @@ void ExchangeCommunicator::require(bool condition, const std::string& what) cons
 
 void ExchangeCommunicator::gather(at::Tensor& out, const at::Tensor& in, const std::vector<int64_t>& rows) {
   require(static_cast<int>(rows.size()) == size_, "one row count a rank is needed");
-  require(out.size(0) == sum_of(rows) && in.size(0) == rows[static_cast<size_t>(rank_)], "gather: row counts differ from the tensors'");
-  require(out.is_contiguous() && in.is_contiguous() && out.scalar_type() == in.scalar_type(), "gather: tensors differ in type or are not contiguous");
+  require(out.size(0) == sum_of(rows) && in.size(0) == rows[static_cast<size_t>(rank_)],
+          "gather: row counts differ from the tensors'");
+  require(out.is_contiguous() && in.is_contiguous() && out.scalar_type() == in.scalar_type(),
+          "gather: tensors differ in type or are not contiguous");
   std::vector<PeerExchange::Transfer> sends, receives;
   int64_t begin = 0;
   for (int i = 0; i < size_; ++i) {
@@ -60,7 +77,8 @@ void ExchangeCommunicator::all_gather_rows(at::Tensor& out, const at::Tensor& in
 }
 
 /// Receives every rank's part for this one, then reduces them in rank order.
-void ExchangeCommunicator::reduce_scatter(at::Tensor& out, const at::Tensor& in, const std::vector<int64_t>& rows, Reduction reduction) {
+void ExchangeCommunicator::reduce_scatter(at::Tensor& out, const at::Tensor& in, const std::vector<int64_t>& rows,
+                                          Reduction reduction) {
   require(static_cast<int>(rows.size()) == size_, "one row count a rank is needed");
   const int64_t own = rows[static_cast<size_t>(rank_)];
   require(in.size(0) == sum_of(rows) && out.size(0) == own, "reduce_scatter: row counts differ from the tensors'");
@@ -82,17 +100,7 @@ void ExchangeCommunicator::reduce_scatter(at::Tensor& out, const at::Tensor& in,
     receives.push_back({i, parts[static_cast<size_t>(i)]});
   }
   exchange_->exchange(sends, receives);
-  if (own == 0) return;
-  const bool widen = out.scalar_type() == at::kBFloat16 && reduction == Reduction::kSum;
-  at::Tensor sum = parts[0].to(widen ? at::kFloat : out.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
-  for (size_t i = 1; i < parts.size(); ++i) {
-    if (reduction == Reduction::kSum) {
-      sum.add_(parts[i]);
-    } else {
-      at::maximum_out(sum, sum, parts[i]);
-    }
-  }
-  out.copy_(sum);
+  if (own > 0) reduce_in_order(out, parts, reduction);
 }
 
 void ExchangeCommunicator::reduce_scatter_sum(at::Tensor& out, const at::Tensor& in) {
@@ -102,7 +110,8 @@ void ExchangeCommunicator::reduce_scatter_sum(at::Tensor& out, const at::Tensor&
   reduce_scatter(flat, in.view({-1}), std::vector<int64_t>(static_cast<size_t>(size_), out.numel()), Reduction::kSum);
 }
 
-void ExchangeCommunicator::reduce_scatter_rows_sum(at::Tensor& out, const at::Tensor& in, const std::vector<int64_t>& rows) {
+void ExchangeCommunicator::reduce_scatter_rows_sum(at::Tensor& out, const at::Tensor& in,
+                                                   const std::vector<int64_t>& rows) {
   reduce_scatter(out, in, rows, Reduction::kSum);
 }
 
@@ -113,17 +122,7 @@ void ExchangeCommunicator::all_reduce(at::Tensor& tensor, Reduction reduction) {
   if (static_cast<int64_t>(tensor.nbytes()) <= kOneRoundBytes) {
     at::Tensor copies = at::empty({size_ * flat.numel()}, flat.options());
     gather(copies, flat, std::vector<int64_t>(static_cast<size_t>(size_), flat.numel()));
-    const bool widen = flat.scalar_type() == at::kBFloat16 && reduction == Reduction::kSum;
-    at::Tensor all = copies.view({size_, flat.numel()});
-    at::Tensor sum = all.select(0, 0).to(widen ? at::kFloat : flat.scalar_type(), false, true);
-    for (int i = 1; i < size_; ++i) {
-      if (reduction == Reduction::kSum) {
-        sum.add_(all.select(0, i));
-      } else {
-        at::maximum_out(sum, sum, all.select(0, i));
-      }
-    }
-    flat.copy_(sum);
+    reduce_in_order(flat, copies.split(flat.numel()), reduction);
     return;
   }
   const std::vector<int64_t> rows = even_cut(flat.numel(), size_);
@@ -135,10 +134,13 @@ void ExchangeCommunicator::all_reduce(at::Tensor& tensor, Reduction reduction) {
 void ExchangeCommunicator::all_reduce_sum(at::Tensor& tensor) { all_reduce(tensor, Reduction::kSum); }
 void ExchangeCommunicator::all_reduce_max(at::Tensor& tensor) { all_reduce(tensor, Reduction::kMax); }
 
-void ExchangeCommunicator::all_to_all_rows(at::Tensor& out, const at::Tensor& in, const std::vector<int64_t>& receive_rows,
+void ExchangeCommunicator::all_to_all_rows(at::Tensor& out, const at::Tensor& in,
+                                           const std::vector<int64_t>& receive_rows,
                                            const std::vector<int64_t>& send_rows) {
-  require(static_cast<int>(receive_rows.size()) == size_ && static_cast<int>(send_rows.size()) == size_, "one row count a rank is needed");
-  require(out.size(0) == sum_of(receive_rows) && in.size(0) == sum_of(send_rows), "all_to_all_rows: row counts differ from the tensors'");
+  require(static_cast<int>(receive_rows.size()) == size_ && static_cast<int>(send_rows.size()) == size_,
+          "one row count a rank is needed");
+  require(out.size(0) == sum_of(receive_rows) && in.size(0) == sum_of(send_rows),
+          "all_to_all_rows: row counts differ from the tensors'");
   require(out.is_contiguous() && in.is_contiguous() && out.scalar_type() == in.scalar_type(),
           "all_to_all_rows: tensors differ in type or are not contiguous");
   std::vector<PeerExchange::Transfer> sends, receives;
@@ -160,7 +162,8 @@ void ExchangeCommunicator::all_to_all_rows(at::Tensor& out, const at::Tensor& in
 }
 
 void ExchangeCommunicator::broadcast(at::Tensor& tensor, int root) {
-  require(root >= 0 && root < size_, "broadcast: root " + std::to_string(root) + " of " + std::to_string(size_) + " ranks");
+  require(root >= 0 && root < size_,
+          "broadcast: root " + std::to_string(root) + " of " + std::to_string(size_) + " ranks");
   require(tensor.is_contiguous(), "broadcast: the tensor is not contiguous");
   std::vector<PeerExchange::Transfer> sends, receives;
   if (rank_ != root) receives.push_back({root, tensor});

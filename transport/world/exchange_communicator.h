@@ -6,7 +6,8 @@
 
 namespace troupe {
 
-/// Point-to-point transfers between the members of one communicator: all that a backend on CPUs has to offer for the collectives.
+/// Point-to-point transfers between the members of one communicator: all that a backend on CPUs has to offer for the
+/// collectives.
 class PeerExchange {
  public:
   /// A contiguous tensor for or from `peer`, a position in the communicator other than this rank's.
@@ -15,17 +16,18 @@ class PeerExchange {
     at::Tensor tensor;
   };
   virtual ~PeerExchange() = default;
-  /// Carries out all transfers at once and returns when every one has ended; empty tensors are neither sent nor received.
-  /// Throws ErrorException naming the peer.
+  /// Carries out all transfers at once and returns when every one has ended; empty tensors are neither sent nor
+  /// received. Throws ErrorException naming the peer.
   virtual void exchange(const std::vector<Transfer>& sends, const std::vector<Transfer>& receives) = 0;
 };
 
-/// The collectives over direct exchanges: every rank talks to every other, one round for gathers and all-to-all, two for reductions
-/// of large tensors. Sums run in rank order, in fp32 for bf16, so that they do not depend on arrival, and each element is summed
-/// in one way whatever the size: all ranks end with the same bits, and a repeated run too.
+/// The collectives over direct exchanges: every rank talks to every other, one round for gathers and all-to-all, two
+/// for reductions of large tensors. Sums run in rank order, in fp32 for bf16, so that they do not depend on arrival,
+/// and each element is summed in one way whatever the size: all ranks end with the same bits, and a repeated run too.
 /// Cost of a rank with n members: gathers send (n-1) x in, reduce-scatter in x (n-1)/n, all-reduce 2 x in x (n-1)/n.
 class ExchangeCommunicator final : public Communicator {
  public:
+  enum class Reduction { kSum, kMax };
   /// `name` is for errors, such as "world g1/text over tp".
   ExchangeCommunicator(std::string name, int rank, int size, std::unique_ptr<PeerExchange> exchange);
   int size() const override { return size_; }
@@ -41,7 +43,6 @@ class ExchangeCommunicator final : public Communicator {
   void broadcast(at::Tensor& tensor, int root) override;
 
  private:
-  enum class Reduction { kSum, kMax };
   void all_reduce(at::Tensor& tensor, Reduction reduction);
   void gather(at::Tensor& out, const at::Tensor& in, const std::vector<int64_t>& rows);
   void reduce_scatter(at::Tensor& out, const at::Tensor& in, const std::vector<int64_t>& rows, Reduction reduction);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
@@ -6,8 +7,9 @@
 #include "transport/world/kv_c10d_store.h"
 #include "transport/world/solo_communicator.h"
 
-/// Gloo is used for its connections only, through point-to-point sends and receives. Two reasons: a process group's collectives
-/// cannot be interrupted, while a waiting send or receive can (Work::abort), and its reductions of bf16 round after every addition.
+/// Gloo is used for its connections only, through point-to-point sends and receives. Two reasons: a process group's
+/// collectives cannot be interrupted, while a waiting send or receive can (Work::abort), and its reductions of bf16
+/// round after every addition.
 namespace troupe {
 namespace {
 
@@ -16,7 +18,8 @@ using Work = c10::intrusive_ptr<c10d::Work>;
 /// Tags of one communicator repeat after so many exchanges; Gloo keeps a queue for each tag it has seen.
 constexpr int kTagsPerCommunicator = 1024;
 
-/// The connections of one rank to all others of its world, shared by its communicators. abort() from any thread, the rest owner only.
+/// The connections of one rank to all others of its world, shared by its communicators. abort() from any thread, the
+/// rest owner only.
 class GlooLinks {
  public:
   GlooLinks(c10::intrusive_ptr<c10d::ProcessGroupGloo> group, std::string name, std::chrono::milliseconds timeout)
@@ -33,7 +36,8 @@ class GlooLinks {
     int peer;
     bool sending;
   };
-  void post(const PeerExchange::Transfer& transfer, const std::vector<int>& ranks, const std::string& name, int tag, bool sending);
+  void post(const PeerExchange::Transfer& transfer, const std::vector<int>& ranks, const std::string& name, int tag,
+            bool sending);
   void wait_all(const std::string& name);
   Error failure(const std::string& name, int peer, bool sending, const std::string& reason);
 
@@ -55,7 +59,8 @@ Error GlooLinks::failure(const std::string& name, int peer, bool sending, const 
   return unavailable(what + " failed: " + reason);
 }
 
-void GlooLinks::post(const PeerExchange::Transfer& transfer, const std::vector<int>& ranks, const std::string& name, int tag, bool sending) {
+void GlooLinks::post(const PeerExchange::Transfer& transfer, const std::vector<int>& ranks, const std::string& name,
+                     int tag, bool sending) {
   if (transfer.tensor.numel() == 0) return;
   const int peer = ranks[static_cast<size_t>(transfer.peer)];
   std::vector<at::Tensor> tensors{transfer.tensor};
@@ -75,11 +80,15 @@ void GlooLinks::post(const PeerExchange::Transfer& transfer, const std::vector<i
 
 /// Works stay in pending_ while they are waited for, so that abort() can reach the one that blocks.
 void GlooLinks::wait_all(const std::string& name) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout_;
   for (const Pending& pending : pending_) {
     bool done = false;
     std::string reason = "interrupted";
+    // Zero would mean the default to c10d.
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     try {
-      done = pending.work->wait(timeout_);
+      done = pending.work->wait(std::max(left, std::chrono::milliseconds(1)));
     } catch (const std::exception& e) {
       reason = e.what();
     }
@@ -87,8 +96,9 @@ void GlooLinks::wait_all(const std::string& name) {
   }
 }
 
-void GlooLinks::exchange(const std::vector<PeerExchange::Transfer>& sends, const std::vector<PeerExchange::Transfer>& receives,
-                         const std::vector<int>& ranks, const std::string& name, int tag) {
+void GlooLinks::exchange(const std::vector<PeerExchange::Transfer>& sends,
+                         const std::vector<PeerExchange::Transfer>& receives, const std::vector<int>& ranks,
+                         const std::string& name, int tag) {
   const auto clear = [this] {
     std::vector<Pending> ended;
     std::lock_guard lock(mutex_);
@@ -117,7 +127,8 @@ class GlooExchange final : public PeerExchange {
   GlooExchange(GlooLinks& links, std::string name, std::vector<int> ranks, int first_tag)
       : links_(links), name_(std::move(name)), ranks_(std::move(ranks)), first_tag_(first_tag) {}
   void exchange(const std::vector<Transfer>& sends, const std::vector<Transfer>& receives) override {
-    // Both ends count their exchanges alike; were one ahead, its data would wait for the deadline instead of being taken for another's.
+    // Both ends count their exchanges alike; were one ahead, its data would wait for the deadline instead of being
+    // taken for another's.
     const int tag = first_tag_ + count_;
     count_ = (count_ + 1) % kTagsPerCommunicator;
     links_.exchange(sends, receives, ranks_, name_, tag);
@@ -156,7 +167,8 @@ GlooWorld::GlooWorld(const WorldOptions& options, std::unique_ptr<GlooLinks> lin
     if (mesh_.size(axes) == 1 || communicators_.count(axes) > 0) continue;
     const std::string name = "world " + name_ + " over " + axes.to_string() + ", rank " + std::to_string(rank_);
     auto exchange = std::make_unique<GlooExchange>(*links_, name, mesh_.peers(rank_, axes), first_tag);
-    communicators_[axes] = std::make_unique<ExchangeCommunicator>(name, mesh_.index_among_peers(rank_, axes), mesh_.size(axes), std::move(exchange));
+    communicators_[axes] = std::make_unique<ExchangeCommunicator>(name, mesh_.index_among_peers(rank_, axes),
+                                                                  mesh_.size(axes), std::move(exchange));
     first_tag += kTagsPerCommunicator;
   }
 }
@@ -165,7 +177,8 @@ Communicator& GlooWorld::over(AxisSet axes) {
   if (mesh_.size(axes) == 1) return solo_;
   const auto found = communicators_.find(axes);
   if (found == communicators_.end()) {
-    throw ErrorException(internal_error("world " + name_ + " was made without a communicator over " + axes.to_string()));
+    throw ErrorException(
+        internal_error("world " + name_ + " was made without a communicator over " + axes.to_string()));
   }
   return *found->second;
 }
@@ -176,8 +189,8 @@ Result<std::unique_ptr<GlooLinks>> connect(const WorldOptions& options, KvStore&
     auto gloo = c10d::ProcessGroupGloo::Options::create(options.timeout);
     gloo->threads = 1;  // they run collectives, of which there are none
     gloo->devices = {c10d::ProcessGroupGloo::createDeviceForHostname(options.interface_address)};
-    auto group = c10::make_intrusive<c10d::ProcessGroupGloo>(make_kv_c10d_store(store, options.name + "/gloo/", options.timeout), options.rank,
-                                                            options.mesh.ranks(), gloo);
+    auto group = c10::make_intrusive<c10d::ProcessGroupGloo>(
+        make_kv_c10d_store(store, options.name + "/gloo/", options.timeout), options.rank, options.mesh.ranks(), gloo);
     return std::make_unique<GlooLinks>(std::move(group), name, options.timeout);
   } catch (const ErrorException& e) {
     return wrap(e.error, name + " could not meet its peers");
@@ -190,7 +203,8 @@ Result<std::unique_ptr<GlooLinks>> connect(const WorldOptions& options, KvStore&
 
 Result<std::unique_ptr<World>> create_gloo_world(const WorldOptions& options, KvStore& store) {
   if (options.rank < 0 || options.rank >= options.mesh.ranks()) {
-    return invalid_argument("world " + options.name + ": rank " + std::to_string(options.rank) + " of " + options.mesh.to_string());
+    return invalid_argument("world " + options.name + ": rank " + std::to_string(options.rank) + " of " +
+                            options.mesh.to_string());
   }
   bool connected = false;
   for (const AxisSet axes : options.axes) connected = connected || options.mesh.size(axes) > 1;

@@ -7,7 +7,8 @@
 #include "transport/world/exchange_communicator.h"
 #include "transport/world/solo_communicator.h"
 
-/// Collectives are put on the caller's current stream, so that they need no events of their own; who wants overlap changes the stream.
+/// Collectives are put on the caller's current stream, so that they need no events of their own; who wants overlap
+/// changes the stream.
 namespace troupe {
 namespace {
 
@@ -22,7 +23,8 @@ ncclDataType_t nccl_type(at::ScalarType type) {
     case at::kLong:
       return ncclInt64;
     default:
-      throw ErrorException(invalid_argument(std::string("NCCL world: tensors of type ") + c10::toString(type) + " are not exchanged"));
+      throw ErrorException(
+          invalid_argument(std::string("NCCL world: tensors of type ") + c10::toString(type) + " are not exchanged"));
   }
 }
 
@@ -52,10 +54,13 @@ void NcclExchange::exchange(const std::vector<Transfer>& sends, const std::vecto
       if (next != ncclSuccess && next != ncclInProgress) result = next;
     };
     for (const auto& [peer, tensor] : sends) {
-      if (tensor.numel() > 0) keep_worst(ncclSend(tensor.const_data_ptr(), count(tensor), nccl_type(tensor.scalar_type()), peer, comm, stream));
+      if (tensor.numel() > 0)
+        keep_worst(
+            ncclSend(tensor.const_data_ptr(), count(tensor), nccl_type(tensor.scalar_type()), peer, comm, stream));
     }
     for (const auto& [peer, tensor] : receives) {
-      if (tensor.numel() > 0) keep_worst(ncclRecv(tensor.data_ptr(), count(tensor), nccl_type(tensor.scalar_type()), peer, comm, stream));
+      if (tensor.numel() > 0)
+        keep_worst(ncclRecv(tensor.data_ptr(), count(tensor), nccl_type(tensor.scalar_type()), peer, comm, stream));
     }
     return result;
   });
@@ -99,25 +104,33 @@ class NcclCommunicator final : public Communicator {
 void NcclCommunicator::all_reduce(at::Tensor& tensor, ncclRedOp_t operation) {
   if (tensor.numel() == 0) return;
   const ncclDataType_t type = nccl_type(tensor.scalar_type());
-  run(*comm_, [&](ncclComm_t comm) { return ncclAllReduce(tensor.data_ptr(), tensor.data_ptr(), count(tensor), type, operation, comm, stream()); });
+  run(*comm_, [&](ncclComm_t comm) {
+    return ncclAllReduce(tensor.data_ptr(), tensor.data_ptr(), count(tensor), type, operation, comm, stream());
+  });
 }
 
 void NcclCommunicator::all_gather(at::Tensor& out, const at::Tensor& in) {
   if (in.numel() == 0) return;
   const ncclDataType_t type = nccl_type(in.scalar_type());
-  run(*comm_, [&](ncclComm_t comm) { return ncclAllGather(in.const_data_ptr(), out.data_ptr(), count(in), type, comm, stream()); });
+  run(*comm_, [&](ncclComm_t comm) {
+    return ncclAllGather(in.const_data_ptr(), out.data_ptr(), count(in), type, comm, stream());
+  });
 }
 
 void NcclCommunicator::reduce_scatter_sum(at::Tensor& out, const at::Tensor& in) {
   if (in.numel() == 0) return;
   const ncclDataType_t type = nccl_type(in.scalar_type());
-  run(*comm_, [&](ncclComm_t comm) { return ncclReduceScatter(in.const_data_ptr(), out.data_ptr(), count(out), type, ncclSum, comm, stream()); });
+  run(*comm_, [&](ncclComm_t comm) {
+    return ncclReduceScatter(in.const_data_ptr(), out.data_ptr(), count(out), type, ncclSum, comm, stream());
+  });
 }
 
 void NcclCommunicator::broadcast(at::Tensor& tensor, int root) {
   if (tensor.numel() == 0) return;
   const ncclDataType_t type = nccl_type(tensor.scalar_type());
-  run(*comm_, [&](ncclComm_t comm) { return ncclBroadcast(tensor.data_ptr(), tensor.data_ptr(), count(tensor), type, root, comm, stream()); });
+  run(*comm_, [&](ncclComm_t comm) {
+    return ncclBroadcast(tensor.data_ptr(), tensor.data_ptr(), count(tensor), type, root, comm, stream());
+  });
 }
 
 class NcclWorld final : public World {
@@ -145,9 +158,11 @@ Status NcclWorld::connect(KvStore& store) {
     options.device = options_.device_index;
     options.timeout = options_.timeout;
     // The lowest rank tells the communicators of one set of axes apart.
-    options.name = options_.name + "/" + axes.to_string() + "/" + std::to_string(options_.mesh.peers(options_.rank, axes).front());
+    options.name =
+        options_.name + "/" + axes.to_string() + "/" + std::to_string(options_.mesh.peers(options_.rank, axes).front());
     TROUPE_ASSIGN(auto comm, NcclComm::create(options, store));
-    communicators_[axes] = std::make_unique<NcclCommunicator>("world " + options.name, options.rank, size, std::move(comm), options.device);
+    communicators_[axes] = std::make_unique<NcclCommunicator>("world " + options.name, options.rank, size,
+                                                              std::move(comm), options.device);
   }
   return {};
 }
@@ -156,7 +171,8 @@ Communicator& NcclWorld::over(AxisSet axes) {
   if (options_.mesh.size(axes) == 1) return solo_;
   const auto found = communicators_.find(axes);
   if (found == communicators_.end()) {
-    throw ErrorException(internal_error("world " + options_.name + " was made without a communicator over " + axes.to_string()));
+    throw ErrorException(
+        internal_error("world " + options_.name + " was made without a communicator over " + axes.to_string()));
   }
   return *found->second;
 }
@@ -171,8 +187,8 @@ void NcclWorld::abort() {
 
 Result<std::unique_ptr<World>> create_nccl_world(const WorldOptions& options, KvStore& store) {
   if (options.rank < 0 || options.rank >= options.mesh.ranks() || options.device_index < 0) {
-    return invalid_argument("world " + options.name + ": rank " + std::to_string(options.rank) + " of " + options.mesh.to_string() +
-                            " on CUDA device " + std::to_string(options.device_index));
+    return invalid_argument("world " + options.name + ": rank " + std::to_string(options.rank) + " of " +
+                            options.mesh.to_string() + " on CUDA device " + std::to_string(options.device_index));
   }
   auto world = std::make_unique<NcclWorld>(options);
   TROUPE_RETURN_IF_ERROR(world->connect(store));

@@ -23,10 +23,15 @@ class SoloWorld final : public World {
 }  // namespace
 
 void SoloCommunicator::all_gather(at::Tensor& out, const at::Tensor& in) { copy(out, in); }
-void SoloCommunicator::all_gather_rows(at::Tensor& out, const at::Tensor& in, const std::vector<int64_t>&) { copy(out, in); }
+void SoloCommunicator::all_gather_rows(at::Tensor& out, const at::Tensor& in, const std::vector<int64_t>&) {
+  copy(out, in);
+}
 void SoloCommunicator::reduce_scatter_sum(at::Tensor& out, const at::Tensor& in) { copy(out, in); }
-void SoloCommunicator::reduce_scatter_rows_sum(at::Tensor& out, const at::Tensor& in, const std::vector<int64_t>&) { copy(out, in); }
-void SoloCommunicator::all_to_all_rows(at::Tensor& out, const at::Tensor& in, const std::vector<int64_t>&, const std::vector<int64_t>&) {
+void SoloCommunicator::reduce_scatter_rows_sum(at::Tensor& out, const at::Tensor& in, const std::vector<int64_t>&) {
+  copy(out, in);
+}
+void SoloCommunicator::all_to_all_rows(at::Tensor& out, const at::Tensor& in, const std::vector<int64_t>&,
+                                       const std::vector<int64_t>&) {
   copy(out, in);
 }
 

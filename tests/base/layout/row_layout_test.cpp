@@ -14,7 +14,9 @@ namespace {
 
 using Random = std::mt19937_64;
 
-int64_t pick(Random& random, int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); }
+int64_t pick(Random& random, int64_t low, int64_t high) {
+  return std::uniform_int_distribution<int64_t>(low, high)(random);
+}
 
 std::vector<int64_t> iota_rows(int64_t begin, int64_t end) {
   std::vector<int64_t> rows(static_cast<size_t>(end - begin));
@@ -22,7 +24,8 @@ std::vector<int64_t> iota_rows(int64_t begin, int64_t end) {
   return rows;
 }
 
-/// Window order: reading order cut into runs that are shuffled, as the encoder's window permutation does to merged rows.
+/// Window order: reading order cut into runs that are shuffled, as the encoder's window permutation does to merged
+/// rows.
 std::vector<int64_t> window_order(Random& random, int64_t total) {
   std::vector<std::vector<int64_t>> windows;
   for (int64_t begin = 0; begin < total;) {
@@ -43,7 +46,8 @@ RowLayout cut(Random& random, const std::vector<int64_t>& rows, int ranks, bool 
   for (int i = 1; i < ranks; ++i) borders.push_back(pick(random, 0, static_cast<int64_t>(rows.size())));
   std::sort(borders.begin(), borders.end());
   RowLayout layout;
-  for (size_t i = 0; i + 1 < borders.size(); ++i) layout.ranks.push_back({{rows.begin() + borders[i], rows.begin() + borders[i + 1]}});
+  for (size_t i = 0; i + 1 < borders.size(); ++i)
+    layout.ranks.push_back({{rows.begin() + borders[i], rows.begin() + borders[i + 1]}});
   return layout;
 }
 
@@ -70,10 +74,12 @@ std::vector<std::vector<int64_t>> empty_like(const RowLayout& layout) {
 }
 
 /// Carries a piece out; false when it writes a row a second time or an index is out of range.
-bool deliver(const ReshardPiece& piece, const std::vector<std::vector<int64_t>>& from, std::vector<std::vector<int64_t>>& to) {
+bool deliver(const ReshardPiece& piece, const std::vector<std::vector<int64_t>>& from,
+             std::vector<std::vector<int64_t>>& to) {
   const auto& source = from[static_cast<size_t>(piece.producer)];
   auto& target = to[static_cast<size_t>(piece.consumer)];
-  if (piece.source.size() != piece.target.size() || !std::is_sorted(piece.target.begin(), piece.target.end())) return false;
+  if (piece.source.size() != piece.target.size() || !std::is_sorted(piece.target.begin(), piece.target.end()))
+    return false;
   for (size_t i = 0; i < piece.source.size(); ++i) {
     const auto s = static_cast<size_t>(piece.source[i]), t = static_cast<size_t>(piece.target[i]);
     if (s >= source.size() || t >= target.size() || target[t] != -1) return false;
@@ -83,7 +89,8 @@ bool deliver(const ReshardPiece& piece, const std::vector<std::vector<int64_t>>&
 }
 
 /// What one random pair must fulfil; the name of what it does not, or "".
-std::string violated(const RowLayout& producer, const RowLayout& consumer, const ReshardPlan& plan, int64_t total, bool balanced) {
+std::string violated(const RowLayout& producer, const RowLayout& consumer, const ReshardPlan& plan, int64_t total,
+                     bool balanced) {
   auto forward = empty_like(consumer);
   const auto produced = tagged(producer);
   std::map<int, int64_t> sent, received;
@@ -91,7 +98,9 @@ std::string violated(const RowLayout& producer, const RowLayout& consumer, const
   for (size_t i = 0; i < plan.pieces.size(); ++i) {
     const auto& piece = plan.pieces[i];
     if (piece.source.empty()) return "an empty piece";
-    if (i > 0 && std::pair(plan.pieces[i - 1].producer, plan.pieces[i - 1].consumer) >= std::pair(piece.producer, piece.consumer)) return "order";
+    if (i > 0 && std::pair(plan.pieces[i - 1].producer, plan.pieces[i - 1].consumer) >=
+                     std::pair(piece.producer, piece.consumer))
+      return "order";
     if (!deliver(piece, produced, forward)) return "a row delivered twice or out of order";
     const auto rows = static_cast<int64_t>(piece.source.size());
     moved += rows;
@@ -101,7 +110,8 @@ std::string violated(const RowLayout& producer, const RowLayout& consumer, const
   if (forward != tagged(consumer)) return "a row missing or in the wrong place";
   if (moved != total) return "rows moved differ from 1.0 x T";
   if (balanced) {
-    const auto producers = static_cast<int64_t>(producer.ranks.size()), consumers = static_cast<int64_t>(consumer.ranks.size());
+    const auto producers = static_cast<int64_t>(producer.ranks.size()),
+               consumers = static_cast<int64_t>(consumer.ranks.size());
     for (const auto& [rank, rows] : sent) {
       if (rows > total / producers + 1) return "a producer above its fair share";
     }
@@ -114,7 +124,8 @@ std::string violated(const RowLayout& producer, const RowLayout& consumer, const
     const ReshardPiece mirror = reversed(piece);
     if (!deliver(mirror, forward, backward)) return "the mirror delivers twice or out of order";
     const ReshardPiece again = reversed(mirror);
-    if (again.source != piece.source || again.target != piece.target || again.producer != piece.producer) return "the mirror's mirror";
+    if (again.source != piece.source || again.target != piece.target || again.producer != piece.producer)
+      return "the mirror's mirror";
   }
   if (backward != produced) return "rows that do not come back";
   return "";

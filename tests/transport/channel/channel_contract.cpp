@@ -30,7 +30,8 @@ void reverse_order(ChannelPair& pair) {
   constexpr int kMessages = 200;
   for (int i = 0; i < kMessages; ++i) {
     const size_t bytes = kSizes[i % 3];
-    REQUIRE(pair.a->send(pair.slot_b, numbered_tag(i), header_of(bytes), patterned(bytes, static_cast<uint64_t>(i))).ok());
+    REQUIRE(
+        pair.a->send(pair.slot_b, numbered_tag(i), header_of(bytes), patterned(bytes, static_cast<uint64_t>(i))).ok());
   }
   for (int i = kMessages - 1; i >= 0; --i) {
     const size_t bytes = kSizes[i % 3];
@@ -52,7 +53,8 @@ void concurrent_senders(ChannelPair& pair) {
       const SlotId peer = t % 2 == 0 ? pair.slot_b : pair.slot_a;
       for (int i = 0; i < kEach; ++i) {
         const size_t bytes = kSizes[i % 3];
-        const auto sent = out.send(peer, numbered_tag(t * 1000 + i), header_of(bytes), patterned(bytes, static_cast<uint64_t>(t)));
+        const auto sent =
+            out.send(peer, numbered_tag(t * 1000 + i), header_of(bytes), patterned(bytes, static_cast<uint64_t>(t)));
         if (!sent.ok()) errors[static_cast<size_t>(t)] = sent.error().to_string();
       }
       const int neighbour = t ^ 1;
@@ -135,9 +137,11 @@ void payloads_are_let_go(ChannelPair& pair) {
   for (const size_t bytes : {size_t{8}, size_t{8} << 20}) {
     Payload payload = patterned(bytes, 3);
     const std::weak_ptr<const void> owner = payload.owner;
-    REQUIRE(pair.a->send(pair.slot_b, numbered_tag(static_cast<int64_t>(bytes)), header_of(bytes), std::move(payload)).ok());
+    REQUIRE(pair.a->send(pair.slot_b, numbered_tag(static_cast<int64_t>(bytes)), header_of(bytes), std::move(payload))
+                .ok());
     {
-      const auto received = pair.b->receive(pair.slot_a, numbered_tag(static_cast<int64_t>(bytes)), header_of(bytes), kPatience);
+      const auto received =
+          pair.b->receive(pair.slot_a, numbered_tag(static_cast<int64_t>(bytes)), header_of(bytes), kPatience);
       REQUIRE(received.ok());
       CHECK(matches(*received, bytes, 3));
     }

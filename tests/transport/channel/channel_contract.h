@@ -16,8 +16,8 @@ struct ChannelPair {
 };
 using ChannelFactory = std::function<ChannelPair()>;
 
-/// What every channel must do, as sections of the calling test case. A factory that has no device to work with returns a pair of
-/// null pointers, and the suite says that it was skipped.
+/// What every channel must do, as sections of the calling test case. A factory that has no device to work with returns
+/// a pair of null pointers, and the suite says that it was skipped.
 void run_channel_contract(const ChannelFactory& make);
 
 /// A tag that differs from every other with another `number`.

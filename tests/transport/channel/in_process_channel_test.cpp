@@ -31,5 +31,6 @@ TEST_CASE("in-process hand-over moves the sender's object and bytes, not a copy"
 
 TEST_CASE("in-process hand-over has no other slot to connect to") {
   MemoryKvStore store;
-  CHECK(create_in_process_channel()->connect({SlotId(0), SlotId(1)}, store, 1s).error().code == ErrorCode::kInvalidArgument);
+  CHECK(create_in_process_channel()->connect({SlotId(0), SlotId(1)}, store, 1s).error().code ==
+        ErrorCode::kInvalidArgument);
 }

@@ -38,8 +38,11 @@ class Staged final : public Channel {
     TROUPE_CHECK(cudaMemcpy(memory.get(), payload.data, payload.bytes, cudaMemcpyHostToDevice) == cudaSuccess);
     return channel_->send(to, tag, header, {memory.get(), payload.bytes, memory, nullptr});
   }
-  Status post_receive(SlotId from, const MessageTag& tag, size_t bytes) override { return channel_->post_receive(from, tag, bytes); }
-  Result<Payload> receive(SlotId from, const MessageTag& tag, const MessageHeader& expected, std::chrono::milliseconds timeout) override {
+  Status post_receive(SlotId from, const MessageTag& tag, size_t bytes) override {
+    return channel_->post_receive(from, tag, bytes);
+  }
+  Result<Payload> receive(SlotId from, const MessageTag& tag, const MessageHeader& expected,
+                          std::chrono::milliseconds timeout) override {
     TROUPE_ASSIGN(const Payload payload, channel_->receive(from, tag, expected, timeout));
     auto host = std::make_shared<std::vector<std::byte>>(payload.bytes);
     TROUPE_CHECK(cudaMemcpy(host->data(), payload.data, payload.bytes, cudaMemcpyDeviceToHost) == cudaSuccess);
@@ -65,7 +68,8 @@ ChannelPair make_pair() {
   MemoryKvStore store;
   const auto make = [](int slot) {
     auto control = create_ucx_channel({"job/g1/control", SlotId(slot), ""}).value();
-    return std::make_unique<Staged>(create_nccl_channel({"job/g1", SlotId(slot), slot}, std::move(control)).value(), slot);
+    return std::make_unique<Staged>(create_nccl_channel({"job/g1", SlotId(slot), slot}, std::move(control)).value(),
+                                    slot);
   };
   ends->a = make(0);
   ends->b = make(1);

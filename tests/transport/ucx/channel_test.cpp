@@ -32,9 +32,13 @@ ChannelPair make_pair(const std::string& interface_address) {
 
 }  // namespace
 
-TEST_CASE("UCX keeps the channel contract") { run_channel_contract([] { return make_pair(""); }); }
+TEST_CASE("UCX keeps the channel contract") {
+  run_channel_contract([] { return make_pair(""); });
+}
 
-TEST_CASE("UCX bound to the loopback device keeps the channel contract") { run_channel_contract([] { return make_pair("127.0.0.1"); }); }
+TEST_CASE("UCX bound to the loopback device keeps the channel contract") {
+  run_channel_contract([] { return make_pair("127.0.0.1"); });
+}
 
 TEST_CASE("an address that no device has is refused by name") {
   const auto channel = create_ucx_channel({"job/g1", SlotId(0), "203.0.113.7"});
@@ -53,7 +57,8 @@ TEST_CASE("a peer that never comes is named by connect") {
 
 TEST_CASE("a slot that was not connected to is refused as a destination") {
   const ChannelPair pair = make_pair("");
-  CHECK(pair.a->send(SlotId(7), numbered_tag(1), header_of(8), patterned(8, 1)).error().code == ErrorCode::kFailedPrecondition);
+  CHECK(pair.a->send(SlotId(7), numbered_tag(1), header_of(8), patterned(8, 1)).error().code ==
+        ErrorCode::kFailedPrecondition);
 }
 
 TEST_CASE("received bytes stay valid after their channel has gone") {

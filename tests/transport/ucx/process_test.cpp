@@ -16,7 +16,8 @@ namespace {
 
 enum ChildResult { kFreed = 0, kNotConnected = 1, kWrongCode = 2, kTooLate = 3, kNoMessage = 4 };
 
-/// Sends a large message, waits for another, and must be freed by the notice: once with its own send cut off, once with a receive.
+/// Sends a large message, waits for another, and must be freed by the notice: once with its own send cut off, once with
+/// a receive.
 int survive(KvStore& store) {
   auto channel = create_ucx_channel({"job/g1", SlotId(0), ""});
   if (!channel.ok() || !(*channel)->connect({SlotId(1)}, store, 30s).ok()) return kNotConnected;
@@ -51,7 +52,9 @@ int go_away(KvStore& store, int signal) {
 
 }  // namespace
 
-TEST_CASE("a peer that is killed or stopped inside large transfers takes nobody with it, and its waits end within a second of the notice") {
+TEST_CASE(
+    "a peer that is killed or stopped inside large transfers takes nobody with it, and its waits end within a second "
+    "of the notice") {
   const int signal = GENERATE(SIGKILL, SIGSTOP);
   SharedKvStore store;
   const int survivor = fork_child([&] { return survive(store); });

@@ -22,7 +22,11 @@ Mesh tp_mesh(int size) { return Mesh().set(Axis::kTp, size); }
 
 /// What rank r holds: small integers that differ by rank and place, exact in every dtype under test.
 at::Tensor tagged(int rank, int64_t rows, int64_t columns, at::ScalarType type) {
-  return at::arange(rows * columns, at::TensorOptions().dtype(at::kLong)).remainder(7).add(rank).view({rows, columns}).to(type);
+  return at::arange(rows * columns, at::TensorOptions().dtype(at::kLong))
+      .remainder(7)
+      .add(rank)
+      .view({rows, columns})
+      .to(type);
 }
 
 at::Tensor tagged_sum(int ranks, int64_t rows, int64_t columns, at::ScalarType type) {
@@ -41,7 +45,8 @@ TEST_CASE("all_reduce sums exactly in every dtype, below and above the one-round
       for (const int64_t rows : {0, 1, 5, 3001}) {
         at::Tensor tensor = tagged(over.rank(), rows, 13, type);
         over.all_reduce_sum(tensor);
-        expect(at::equal(tensor, tagged_sum(size, rows, 13, type)), "the sum of all ranks, rows " + std::to_string(rows));
+        expect(at::equal(tensor, tagged_sum(size, rows, 13, type)),
+               "the sum of all ranks, rows " + std::to_string(rows));
         tensor = tagged(over.rank(), rows, 13, type);
         over.all_reduce_max(tensor);
         expect(at::equal(tensor, tagged(size - 1, rows, 13, type)), "the largest of all ranks");
@@ -91,7 +96,8 @@ TEST_CASE("all_gather and reduce_scatter are each other's mirror") {
       const at::Tensor in = tagged(over.rank(), rows, 5, at::kFloat);
       at::Tensor out = at::empty({rows * size, 5}, in.options());
       over.all_gather(out, in);
-      for (int r = 0; r < size; ++r) expect(at::equal(out.narrow(0, r * rows, rows), tagged(r, rows, 5, at::kFloat)), "rank's part");
+      for (int r = 0; r < size; ++r)
+        expect(at::equal(out.narrow(0, r * rows, rows), tagged(r, rows, 5, at::kFloat)), "rank's part");
       at::Tensor back = at::empty_like(in);
       over.reduce_scatter_sum(back, out);
       expect(at::equal(back, in.mul(size)), "size times the part, for all ranks gave the same");

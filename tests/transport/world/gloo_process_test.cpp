@@ -30,7 +30,8 @@ std::unique_ptr<World> make_world(int rank, KvStore& store) {
   return world.ok() ? std::move(*world) : nullptr;
 }
 
-/// A survivor: enters the collective and is freed by the notice that its own control thread gets, as an actor host would be.
+/// A survivor: enters the collective and is freed by the notice that its own control thread gets, as an actor host
+/// would be.
 int survive(int rank, KvStore& store, int64_t elements) {
   auto world = make_world(rank, store);
   if (!world) return kNoWorld;
@@ -74,7 +75,8 @@ TEST_CASE("a killed or stopped rank leaves no survivor inside a collective for l
   const int64_t elements = GENERATE(1, 1000000);
   SharedKvStore store;
   std::vector<int> survivors;
-  for (int rank = 0; rank + 1 < kRanks; ++rank) survivors.push_back(fork_child([&] { return survive(rank, store, elements); }));
+  for (int rank = 0; rank + 1 < kRanks; ++rank)
+    survivors.push_back(fork_child([&] { return survive(rank, store, elements); }));
   const int lost = fork_child([&] { return go_away(store, elements, signal); });
   if (signal == SIGKILL) {
     CHECK(wait_for_exit(lost) == -SIGKILL);

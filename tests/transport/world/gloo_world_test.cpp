@@ -74,7 +74,8 @@ TEST_CASE("abort from another thread frees a rank inside a collective, and every
         expect(false, "an exception");
       } catch (const ErrorException& e) {
         // The end of the peer's world may be seen before the abort is.
-        expect(e.error.code == ErrorCode::kAborted || (call == 0 && e.error.code == ErrorCode::kUnavailable), e.error.to_string());
+        expect(e.error.code == ErrorCode::kAborted || (call == 0 && e.error.code == ErrorCode::kUnavailable),
+               e.error.to_string());
       }
       expect(std::chrono::steady_clock::now() - begin < 1s, "an end within a second");
       if (call == 0) aborter.join();

@@ -11,8 +11,10 @@
 
 namespace troupe::testing {
 
-/// Runs `body` as every rank of a Gloo world, each in its own thread of this process. Returns what the ranks threw, empty if nothing.
-inline std::vector<std::string> run_ranks(const Mesh& mesh, const std::vector<AxisSet>& axes, const std::function<void(World&)>& body) {
+/// Runs `body` as every rank of a Gloo world, each in its own thread of this process. Returns what the ranks threw,
+/// empty if nothing.
+inline std::vector<std::string> run_ranks(const Mesh& mesh, const std::vector<AxisSet>& axes,
+                                          const std::function<void(World&)>& body) {
   MemoryKvStore store;
   std::mutex mutex;
   std::vector<std::string> errors;
