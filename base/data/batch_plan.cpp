@@ -87,7 +87,7 @@ const std::vector<int64_t>& BatchPlanner::epoch_order(int64_t epoch) {
       const uint64_t stream = mix(mix(options_.seed) ^ static_cast<uint64_t>(epoch));
       for (size_t i = order.size() - 1; i > 0; --i) {
         const uint64_t draw = mix(stream + static_cast<uint64_t>(i));
-        std::swap(order[i], order[static_cast<size_t>(static_cast<unsigned __int128>(draw) * (i + 1) >> 64)]);
+        std::swap(order[i], order[draw % (i + 1)]);
       }
     }
     for (int64_t& o : order) o = usable_[static_cast<size_t>(o)];
