@@ -126,7 +126,8 @@ def run_reference(model_folder, records, images, training, dtype=torch.float32):
             out.rows = {s["id"]: vision_rows(model, s) for s in batch}
         for sample in batch:
             loss = sample_loss(model, sample)
-            (loss / max(supervised, 1)).backward()
+            if loss.requires_grad:  # not so for a sample without pictures when the text part is frozen
+                (loss / max(supervised, 1)).backward()
             total += loss.item()
             if step == 0:
                 out.sample_losses.append((sample["id"], loss.item()))
