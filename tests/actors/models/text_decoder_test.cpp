@@ -157,6 +157,27 @@ TEST_CASE("tensor parallelism of any size gives the loss and gradients of one ra
   }
 }
 
+TEST_CASE("fewer tokens than ranks leave some ranks without rows, and without effect") {
+  TextCase c = load_text_case("kv3_untied");
+  const at::Tensor first = at::zeros({1}, at::kLong);
+  c.batch = {c.batch.ids.narrow(0, 0, 3), c.batch.positions.narrow(1, 0, 3).contiguous(), {0, 3}, first, first.add(5), {0}, first.add(2)};
+  c.vision_rows = c.vision_rows.narrow(0, 0, 1);
+  const TextRun alone = run_text_case(c, {});
+  TextRunOptions options;
+  options.tp = 4;
+  for (const bool sequence : {false, true}) {
+    options.sequence = sequence;
+    const TextRun run = run_text_case(c, options);
+    CHECK(run.ranks[3].result.loss_sum == Approx(alone.ranks[0].result.loss_sum).epsilon(1e-5));
+    CHECK(run.ranks[3].next_tokens == alone.ranks[0].next_tokens);
+    for (const auto& [name, gradient] : alone.gradients) {
+      INFO(name << (sequence ? " sequence" : ""));
+      CHECK(relative_difference(run.gradients.at(name), gradient) < 1e-4);
+    }
+    CHECK(relative_difference(whole_vision_gradient(run, sequence), alone.ranks[0].vision_gradient) < 1e-4);
+  }
+}
+
 TEST_CASE("a layout run again gives the same bits") {
   const TextCase c = load_text_case("kv2_tied");
   for (const bool sequence : {false, true}) {
