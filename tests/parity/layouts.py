@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from model import ModelVariant
 from reference import Training
 
-TWO_RATES = Training(rates=(("vision", 5e-4), ("merger", 2e-3)))
+TWO_RATES = Training(rates=(("vision", 2e-3), ("merger", 5e-4)))
 
 
 @dataclass(frozen=True)
