@@ -3,6 +3,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "proto/rpc/channel.h"
 #include "proto/rpc/control.grpc.pb.h"
 #include "proto/rpc/error_message.h"
 

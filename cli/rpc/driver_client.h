@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 #include "driver/run/peers.h"
-#include "proto/rpc/channel.h"
+#include "proto/rpc/secrets.h"
 
 /// The command line's side of the Client service. Blocking calls; one thread. Unavailable: no driver could be reached.
 namespace troupe::cli {

@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "driver/rpc/server.h"
+#include "proto/rpc/channel.h"
 
 namespace troupe::driver {
 namespace {

@@ -4,6 +4,7 @@
 #include <grpcpp/server_builder.h>
 
 #include "driver/rpc/services.h"
+#include "proto/rpc/channel.h"
 
 namespace troupe::driver {
 namespace {

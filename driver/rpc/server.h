@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 #include "driver/run/driver.h"
-#include "proto/rpc/channel.h"
+#include "proto/rpc/secrets.h"
 
 /// The driver's gRPC server: the services of control.proto in front of a Driver.
 namespace troupe::driver {

@@ -3,9 +3,6 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 
-#include <fstream>
-#include <sstream>
-
 namespace troupe {
 namespace {
 
@@ -30,23 +27,8 @@ grpc::ChannelArguments channel_arguments() {
 
 }  // namespace
 
-Secrets secrets_in(const std::string& folder) {
-  return {folder + "/driver.crt", folder + "/driver.key", folder + "/token"};
-}
-
 void Connection::sign(grpc::ClientContext& context) const {
   if (!token.empty()) context.AddMetadata(kTokenHeader, token);
-}
-
-Result<std::string> read_secret(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return not_found("cannot read " + path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  std::string value = text.str();
-  while (!value.empty() && (value.back() == '\n' || value.back() == '\r')) value.pop_back();
-  if (value.empty()) return invalid_argument(path + " is empty");
-  return value;
 }
 
 Result<Connection> open_connection(const std::string& address, const Secrets& secrets) {

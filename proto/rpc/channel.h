@@ -8,21 +8,11 @@
 #include <string>
 
 #include "base/result.h"
+#include "proto/rpc/secrets.h"
 
 /// How processes of a cluster reach and believe one another: Unix sockets inside a private folder, or TLS with the cluster's
 /// certificate and its token on TCP. A plain TCP connection is never made.
 namespace troupe {
-
-/// The files of NAME.secrets/, by path. All empty: a Unix socket, which the folder's mode protects.
-struct Secrets {
-  std::string certificate_file;  // PEM; the driver's certificate, and what clients trust
-  std::string key_file;          // PEM; the driver only
-  std::string token_file;        // one line
-  bool empty() const { return certificate_file.empty() && token_file.empty(); }
-};
-
-/// The files of `folder` (NAME.secrets/), whether they exist or not.
-Secrets secrets_in(const std::string& folder);
 
 inline constexpr char kTokenHeader[] = "troupe-token";
 /// The name that the certificate is made out to; clients check it in place of the host name.
@@ -41,8 +31,6 @@ struct Connection {
 Result<Connection> open_connection(const std::string& address, const Secrets& secrets);
 /// Credentials of the driver's server for `address`.
 Result<std::shared_ptr<grpc::ServerCredentials>> server_credentials(const std::string& address, const Secrets& secrets);
-/// The whole of a small file (a token, a certificate), trailing newline removed.
-Result<std::string> read_secret(const std::string& path);
 /// The error that a failed call amounts to; `what` names the call and the peer.
 Error from_grpc(const grpc::Status& status, const std::string& what);
 

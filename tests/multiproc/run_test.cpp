@@ -70,7 +70,9 @@ TEST_CASE("The first cause is named when a rank dies, exits or throws, and nobod
   REQUIRE(run.code == 1);
   const auto result = box.json("run/result.json");
   CHECK(result["outcome"] == "failed");
-  CHECK(result["steps_done"] == 2);
+  // The dead rank's last report may have died with it.
+  CHECK(result["steps_done"] >= 1);
+  CHECK(result["steps_done"] <= 2);
   CHECK(result["cause"]["slot"] == 1);
   CHECK(result["cause"]["kind"] == (fault[0] == 'c' ? "host_killed" : fault[0] == 'e' ? "host_exited" : "host_error"));
   const std::string message = result["cause"]["message"];

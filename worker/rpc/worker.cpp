@@ -10,6 +10,7 @@
 
 #include "base/loop/owner_loop.h"
 #include "proto/page/progress_page.h"
+#include "proto/rpc/channel.h"
 #include "proto/rpc/control.grpc.pb.h"
 #include "proto/rpc/error_message.h"
 #include "worker/supervision/log_file.h"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "proto/rpc/channel.h"
+#include "proto/rpc/secrets.h"
 
 /// The daemon of a node: registers with the driver, starts and watches actor hosts, reports their end.
 namespace troupe::worker {

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "driver/rpc/server.h"
+#include "proto/rpc/channel.h"
 #include "proto/rpc/control.grpc.pb.h"
 #include "proto/rpc/error_message.h"
 

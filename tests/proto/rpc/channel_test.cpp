@@ -1,8 +1,6 @@
 #include "proto/rpc/channel.h"
 
 #include <catch2/catch.hpp>
-#include <filesystem>
-#include <fstream>
 
 using namespace troupe;
 
@@ -14,14 +12,3 @@ TEST_CASE("A TCP address without secrets is refused: there is no plain connectio
 }
 
 TEST_CASE("A Unix socket needs no secrets") { CHECK(open_connection("unix:/tmp/nowhere.sock", {}).ok()); }
-
-TEST_CASE("A missing or empty secret is an error that names its file") {
-  const std::string file = std::filesystem::temp_directory_path() / "troupe_channel_test_secret";
-  std::filesystem::remove(file);
-  CHECK(read_secret(file).error().message.find(file) != std::string::npos);
-  std::ofstream(file) << "\n";
-  CHECK_FALSE(read_secret(file).ok());
-  std::ofstream(file) << "abc\n";
-  CHECK(*read_secret(file) == "abc");
-  std::filesystem::remove(file);
-}
