@@ -19,7 +19,7 @@ echo; echo "== 3. The same questions with the pictures shuffled between records"
 "$troupe" eval "$spec" --model "$folder/colocated/export" --shuffle-images --json > "$folder/eval-shuffled.json"
 
 echo; echo "== 4. Fifty steps again: colocated, and on slots of their own with 3 vision ranks feeding 2 text ranks"
-"$troupe" run "$spec" --set training.steps=50 --set eval.every=0 --set checkpoint.export=none --run-dir "$folder/colocated-50"
-"$troupe" run examples/shapes/quickstart-disjoint.yaml --set checkpoint.export=none --run-dir "$folder/disjoint-50"
+"$troupe" run "$spec" --set training.steps=50 --set eval.every=0 --set checkpoint.export=never --run-dir "$folder/colocated-50"
+"$troupe" run examples/shapes/quickstart-disjoint.yaml --set checkpoint.export=never --run-dir "$folder/disjoint-50"
 
 python3 deploy/quickstart_report.py "$folder" "$trained"
