@@ -47,7 +47,7 @@ Status save_checkpoint(const JobContext& job, std::vector<std::unique_ptr<Actor>
 
 Result<TrainingPosition> restore_checkpoint(const JobContext& job, std::vector<std::unique_ptr<Actor>>& actors) {
   const std::string& folder = job.assignment.resume_from;
-  TROUPE_ASSIGN(const CheckpointManifest saved, read_checkpoint(folder, /*verify=*/false));
+  TROUPE_ASSIGN(const CheckpointManifest saved, read_checkpoint(folder, /*verify=*/is_leader(job)));
   TROUPE_RETURN_IF_ERROR(check_same_layout(saved, manifest_of(job, {saved.step, saved.skipped_steps}), folder));
   if (saved.samples_done != saved.step * job.spec.training.global_batch)
     return invalid_argument(folder + ": saved after " + std::to_string(saved.samples_done) + " samples in " + std::to_string(saved.step) +

@@ -119,7 +119,7 @@ Status Host::train_step(StepInput& input) {
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   std::string line;
   for (const auto& actor : actors_)
-    if (actor->group() == job_->decoder && actor->rank() == 0) line = step_line(*job_, input.plan, outcome, seconds, skipped_total_);
+    if (actor->group() == job_->decoder && actor->rank() == 0) line = step_line(*job_, input.plan, outcome, seconds, skipped_total_, attempt_);
   job_->control->report_step(step, line, local_line(*job_, actors_, peaks));
   if (outcome.skipped && skipped_in_row_ >= job_->spec.training.max_skipped)
     return make_error(ErrorCode::kFailedPrecondition, "the loss or a gradient was not finite in " + std::to_string(skipped_in_row_) +
@@ -147,6 +147,7 @@ Status Host::load_checkpoint() {
   job_->control->report_phase("loading the checkpoint");
   TROUPE_ASSIGN(const TrainingPosition position, restore_checkpoint(*job_, actors_));
   last_step_ = position.step;
+  attempt_ = next_attempt(job_->assignment.run_folder, last_step_);
   skipped_total_ = position.skipped_steps;
   return {};
 }

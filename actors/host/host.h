@@ -36,6 +36,7 @@ class Host {
   int64_t last_step_ = 0;      // done
   int64_t skipped_total_ = 0;  // steps without an update
   int skipped_in_row_ = 0;
+  int attempt_ = 1;            // of the steps to come
   double last_loss_ = 0;
 };
 

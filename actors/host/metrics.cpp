@@ -1,6 +1,7 @@
 #include "actors/host/metrics.h"
 
 #include <algorithm>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "actors/host/memory.h"
@@ -32,10 +33,11 @@ double step_flops(const ModelConfig& config, const StepPlan& plan, const SampleI
   return 3 * forward;
 }
 
-std::string step_line(const JobContext& job, const StepPlan& plan, const StepOutcome& outcome, double step_seconds, int64_t skipped_total) {
+std::string step_line(const JobContext& job, const StepPlan& plan, const StepOutcome& outcome, double step_seconds, int64_t skipped_total,
+                      int attempt) {
   nlohmann::ordered_json j;
   j["step"] = plan.step;
-  j["attempt"] = 1;
+  j["attempt"] = attempt;
   j["data_epoch"] = plan.data_epoch;
   j["loss"] = outcome.sums.loss / static_cast<double>(std::max<int64_t>(plan.supervised, 1));
   j["supervised_tokens"] = plan.supervised;
@@ -53,6 +55,16 @@ std::string step_line(const JobContext& job, const StepPlan& plan, const StepOut
   j["tokens_per_s"] = static_cast<double>(plan.tokens) / step_seconds;
   j["tflops_per_device"] = step_flops(job.config, plan, job.data->index()) / step_seconds / 1e12 / static_cast<double>(job.assignment.slots.size());
   return j.dump();
+}
+
+int next_attempt(const std::string& run_folder, int64_t step) {
+  std::ifstream in(run_folder + "/metrics.jsonl");
+  int attempt = 1;
+  for (std::string line; std::getline(in, line);) {
+    const auto j = nlohmann::json::parse(line, nullptr, false);  // the last line may be cut
+    if (j.is_object() && j.contains("attempt") && j.value("step", int64_t{0}) > step) attempt = std::max(attempt, j.value("attempt", 1) + 1);
+  }
+  return attempt;
 }
 
 std::string local_line(const JobContext& job, const std::vector<std::unique_ptr<Actor>>& actors, const std::vector<int64_t>& activation_peaks) {

@@ -15,7 +15,11 @@ namespace troupe {
 double step_flops(const ModelConfig& config, const StepPlan& plan, const SampleIndex& index);
 
 /// Everything but the keys that are merged from all hosts.
-std::string step_line(const JobContext& job, const StepPlan& plan, const StepOutcome& outcome, double step_seconds, int64_t skipped_total);
+/// `attempt`: 1, or higher when the step was run before and rolled back.
+std::string step_line(const JobContext& job, const StepPlan& plan, const StepOutcome& outcome, double step_seconds, int64_t skipped_total, int attempt);
+
+/// The attempt that steps after `step` make: one more than what RUN/metrics.jsonl already holds of them.
+int next_attempt(const std::string& run_folder, int64_t step);
 
 /// {"peak_memory_mib": ..., "activation_peak_mib": {"group/rank": ...}} of this host.
 std::string local_line(const JobContext& job, const std::vector<std::unique_ptr<Actor>>& actors, const std::vector<int64_t>& activation_peaks);
