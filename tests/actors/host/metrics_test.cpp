@@ -1,0 +1,58 @@
+#include "actors/host/metrics.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/actors/host/small_job.h"
+
+using namespace troupe;
+using namespace troupe::testing;
+
+TEST_CASE("a step's line has every key of its own") {
+  LocalControl control(small_assignment(0, {{0}, {0}}, 1));
+  const auto job = small_job(control, small_spec(2), make_random_batch({2, 4, 6, 7}, small_config(), 5));
+  BatchPlanner planner(job->data->index(), job->training_samples, batch_plan_options(job->spec, 2, 2));
+  const StepPlan plan = planner.plan(3);
+  StepOutcome outcome;
+  outcome.sums.loss = 12;
+  outcome.sums.targets = static_cast<double>(plan.supervised);
+  outcome.lr = {{"text", 0.5}};
+  const auto j = nlohmann::json::parse(step_line(*job, plan, outcome, 0.25, 1, 2));
+  for (const char* key : {"step", "attempt", "data_epoch", "loss", "supervised_tokens", "tokens", "images", "vision_rows", "grad_norm", "lr", "step_ms", "tokens_per_s", "tflops_per_device"})
+    CHECK(j.contains(key));
+  CHECK(j["step"] == 3);
+  CHECK(j["attempt"] == 2);
+  CHECK(j["step_ms"] == 250);
+  CHECK(j["loss"].get<double>() == Approx(12.0 / static_cast<double>(plan.supervised)));
+  CHECK(j["images"] == 2);
+  CHECK(j["vision_rows"] == 12);
+}
+
+TEST_CASE("operations grow with patches, text and layers as the shapes say") {
+  const ModelConfig config = small_config();
+  SampleIndex index;
+  IndexedSample s;
+  s.tokens = 10;
+  s.supervised = 4;
+  index.samples = {s};
+  StepPlan plan;
+  plan.samples = {0};
+  const double text = step_flops(config, plan, index);
+  // 2 layers of q, k, v, o (24 x 24 twice, 24 x 8 twice) and three 24 x 40 products, causal attention, the head on supervised rows.
+  const double expected = 3 * (2 * (2.0 * (2 * 24 * 24 + 2 * 24 * 8 + 3 * 24 * 40) * 10 + 2.0 * 10 * 10 * 24) + 2.0 * 24 * 61 * 4);
+  CHECK(text == Approx(expected));
+  plan.images = {{0, 0, 0, {1, 4, 4, 0}}};
+  CHECK(step_flops(config, plan, index) > text);
+}
+
+TEST_CASE("K10: steps that were run before and are run again are a further attempt") {
+  const std::string folder = (std::filesystem::temp_directory_path() / "troupe-metrics-test").string();
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/metrics.jsonl") << "{\"step\":4,\"attempt\":1}\n{\"step\":5,\"attempt\":1}\n{\"step\":5,\"eval_loss\":1}\n{\"step\":6,\"att";
+  CHECK(next_attempt(folder, 4) == 2);
+  CHECK(next_attempt(folder, 5) == 1);
+  std::filesystem::remove_all(folder);
+  CHECK(next_attempt(folder, 0) == 1);
+}
