@@ -49,7 +49,7 @@ struct DecoderContext : TextContext {
   at::Tensor output_gradient;  // the same shape
   at::Tensor vision_rows;      // int64, this rank's token rows that vision rows fill
   RowSharding tokens;
-  Lookup lookup;               // without the tokens that vision rows replace
+  Lookup lookup;  // without the tokens that vision rows replace
   std::vector<int64_t> vision_shape;
   at::TensorOptions vision_options;
   explicit DecoderContext(RowSharding t) : tokens(std::move(t)) {}
@@ -66,9 +66,10 @@ class QwenTextDecoder final : public TextDecoder {
  private:
   TextUnitPlan plan_unit(const TextUnitBatch& batch, const Indices& loss_rows) const;
   Lookup lookup(const Indices& ids, const Indices& skipped) const;
-  at::Tensor embed(const RowSharding& tokens, const Lookup& lookup, const Indices& vision, const at::Tensor& vision_rows) const;
-  TextHeadOutput run_unit(const TextUnitBatch& batch, const TextUnitPlan& plan, const at::Tensor& vision_rows, double scale, bool keep_context,
-                          DecoderContext& kept);
+  at::Tensor embed(const RowSharding& tokens, const Lookup& lookup, const Indices& vision,
+                   const at::Tensor& vision_rows) const;
+  TextHeadOutput run_unit(const TextUnitBatch& batch, const TextUnitPlan& plan, const at::Tensor& vision_rows,
+                          double scale, bool keep_context, DecoderContext& kept);
   at::Tensor run_layers(const at::Tensor& input, const TextUnitPlan& plan) const;
   void add_embedding_gradient(const DecoderContext& context, const at::Tensor& gradient) const;
   Indices local_vision_rows(const TextUnitBatch& batch, const RowSharding& tokens) const;
@@ -105,7 +106,8 @@ TextUnitPlan QwenTextDecoder::plan_unit(const TextUnitBatch& batch, const Indice
   if (sequence_) {
     Indices token_counts, loss_counts;
     for (int rank = 0; rank < tp_.size(); ++rank) {
-      const int64_t begin = std::min(token_cut(total, tp_.size(), rank), total), end = std::min(token_cut(total, tp_.size(), rank + 1), total);
+      const int64_t begin = std::min(token_cut(total, tp_.size(), rank), total),
+                    end = std::min(token_cut(total, tp_.size(), rank + 1), total);
       token_counts.push_back(end - begin);
       loss_counts.push_back(static_cast<int64_t>(rows_between(loss_rows, begin, end).size()));
     }
@@ -144,7 +146,8 @@ Indices QwenTextDecoder::local_vision_rows(const TextUnitBatch& batch, const Row
   return rows_between(rows, tokens.first_row(), tokens.first_row() + tokens.local_rows());
 }
 
-at::Tensor QwenTextDecoder::embed(const RowSharding& tokens, const Lookup& lookup, const Indices& vision, const at::Tensor& vision_rows) const {
+at::Tensor QwenTextDecoder::embed(const RowSharding& tokens, const Lookup& lookup, const Indices& vision,
+                                  const at::Tensor& vision_rows) const {
   at::Tensor partial = at::zeros({tokens.total_rows(), text_.hidden}, embedding_.weight.options());
   partial.index_copy_(0, lookup.rows, embedding_.weight.index_select(0, lookup.indices));
   at::Tensor rows = tokens.reduce(partial);
@@ -155,13 +158,15 @@ at::Tensor QwenTextDecoder::embed(const RowSharding& tokens, const Lookup& looku
 
 at::Tensor QwenTextDecoder::run_layers(const at::Tensor& input, const TextUnitPlan& plan) const {
   at::Tensor residual = input;
-  at::Tensor normed = rms_norm(input, layers_.front().attention_norm.weight, layers_.front().attention_norm.gradient, text_.rms_eps);
+  at::Tensor normed =
+      rms_norm(input, layers_.front().attention_norm.weight, layers_.front().attention_norm.gradient, text_.rms_eps);
   for (size_t i = 0; i < layers_.size(); ++i) {
     const TextLayerViews& layer = layers_[i];
     const bool last = i + 1 == layers_.size();
     const at::Tensor attended = text_attention(layer, heads_, plan, normed, last);
     if (last) residual = take_rows(residual, plan.local_loss_rows);
-    const NormedSum middle = add_rms_norm(attended, residual, layer.mlp_norm.weight, layer.mlp_norm.gradient, text_.rms_eps);
+    const NormedSum middle =
+        add_rms_norm(attended, residual, layer.mlp_norm.weight, layer.mlp_norm.gradient, text_.rms_eps);
     const TrainedView& next = last ? final_norm_ : layers_[i + 1].attention_norm;
     const at::Tensor fed = text_mlp(layer, last ? plan.loss : plan.tokens, middle.normed);
     const NormedSum end = add_rms_norm(fed, middle.sum, next.weight, next.gradient, text_.rms_eps);
@@ -171,8 +176,9 @@ at::Tensor QwenTextDecoder::run_layers(const at::Tensor& input, const TextUnitPl
   return normed;
 }
 
-TextHeadOutput QwenTextDecoder::run_unit(const TextUnitBatch& batch, const TextUnitPlan& plan, const at::Tensor& vision_rows, double scale,
-                                        bool keep_context, DecoderContext& kept) {
+TextHeadOutput QwenTextDecoder::run_unit(const TextUnitBatch& batch, const TextUnitPlan& plan,
+                                         const at::Tensor& vision_rows, double scale, bool keep_context,
+                                         DecoderContext& kept) {
   const Indices vision = local_vision_rows(batch, plan.tokens);
   kept.vision_rows = to_device(vision, device_);
   kept.lookup = lookup(to_host(batch.ids), to_host(batch.vision_positions));
@@ -194,8 +200,8 @@ TextHeadOutput QwenTextDecoder::run_unit(const TextUnitBatch& batch, const TextU
   return losses;
 }
 
-TextResult QwenTextDecoder::forward(const TextUnitBatch& batch, const at::Tensor& vision_rows, double scale, bool keep_context,
-                                    std::unique_ptr<TextContext>& context) {
+TextResult QwenTextDecoder::forward(const TextUnitBatch& batch, const at::Tensor& vision_rows, double scale,
+                                    bool keep_context, std::unique_ptr<TextContext>& context) {
   const Indices loss_rows = to_host(batch.loss_rows);
   const TextUnitPlan plan = plan_unit(batch, loss_rows);
   auto kept = std::make_unique<DecoderContext>(plan.tokens);
@@ -227,7 +233,8 @@ void QwenTextDecoder::add_embedding_gradient(const DecoderContext& context, cons
 at::Tensor QwenTextDecoder::backward(std::unique_ptr<TextContext> context, bool want_vision_gradient) {
   auto& kept = static_cast<DecoderContext&>(*context);
   if (!embedding_.gradient.defined() && !want_vision_gradient) return {};
-  if (!kept.input.defined()) return want_vision_gradient ? at::zeros(kept.vision_shape, kept.vision_options) : at::Tensor();
+  if (!kept.input.defined())
+    return want_vision_gradient ? at::zeros(kept.vision_shape, kept.vision_options) : at::Tensor();
   kept.output.backward(kept.output_gradient);
   kept.output.reset();
   at::NoGradGuard no_graph;

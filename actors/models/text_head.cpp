@@ -29,8 +29,8 @@ at::Tensor local_logits(const at::Tensor& hidden, const at::Tensor& weight) {
   return product_with_transpose(hidden, weight).to(at::kFloat);
 }
 
-/// Per row of a chunk: the largest logit of the whole vocabulary, the sum of exponentials below it, the target's logit, and whether the target is the
-/// first of the largest.
+/// Per row of a chunk: the largest logit of the whole vocabulary, the sum of exponentials below it, the target's logit,
+/// and whether the target is the first of the largest.
 struct RowFacts {
   at::Tensor largest, sum, target_logit, correct, predicted;
 };
@@ -47,7 +47,8 @@ LocalTargets local_targets(const TextHeadInput& input, const at::Tensor& targets
 }
 
 /// Turns `logits` into exp(logit - largest) in place.
-RowFacts row_facts(const TextHeadInput& input, const at::Tensor& targets, const LocalTargets& local, at::Tensor& logits, Communicator& tp) {
+RowFacts row_facts(const TextHeadInput& input, const at::Tensor& targets, const LocalTargets& local, at::Tensor& logits,
+                   Communicator& tp) {
   const int64_t n = logits.size(0);
   const bool any = input.tokens > 0;
   at::Tensor largest, first;
@@ -71,7 +72,8 @@ RowFacts row_facts(const TextHeadInput& input, const at::Tensor& targets, const 
   RowFacts facts{largest, sums[0], sums[1], {}, {}};
   facts.correct = facts.target_logit.eq(largest).logical_and_(sums[2].eq(0));
   if (input.want_predictions) {
-    at::Tensor candidate = at::where(holds_largest, first.neg(), at::full({n}, std::numeric_limits<int64_t>::min(), first.options()));
+    at::Tensor candidate =
+        at::where(holds_largest, first.neg(), at::full({n}, std::numeric_limits<int64_t>::min(), first.options()));
     tp.all_reduce_max(candidate);
     facts.predicted = candidate.neg();
   }
@@ -79,8 +81,8 @@ RowFacts row_facts(const TextHeadInput& input, const at::Tensor& targets, const 
 }
 
 /// From exponentials to the gradient of the logits; adds the weight's and writes the hidden rows'.
-void chunk_gradients(const TextHeadInput& input, const at::Tensor& hidden, const LocalTargets& local, const at::Tensor& sum, at::Tensor& probability,
-                     at::Tensor hidden_gradient) {
+void chunk_gradients(const TextHeadInput& input, const at::Tensor& hidden, const LocalTargets& local,
+                     const at::Tensor& sum, at::Tensor& probability, at::Tensor hidden_gradient) {
   const at::Tensor weight = input.weight.weight.narrow(0, 0, input.tokens);
   probability.mul_(sum.reciprocal().mul_(input.scale).unsqueeze(1));
   if (input.tokens > 0) {
@@ -89,7 +91,8 @@ void chunk_gradients(const TextHeadInput& input, const at::Tensor& hidden, const
   }
   const at::Tensor d = probability.to(hidden.scalar_type());
   hidden_gradient.copy_(product_with_transpose(d, weight.t()));
-  if (input.weight.gradient.defined()) add_transposed_product(input.weight.gradient.narrow(0, 0, input.tokens), d, hidden);
+  if (input.weight.gradient.defined())
+    add_transposed_product(input.weight.gradient.narrow(0, 0, input.tokens), d, hidden);
 }
 
 }  // namespace
@@ -111,11 +114,13 @@ TextHeadOutput text_head(const TextHeadInput& input, Communicator& tp) {
     losses.narrow(0, begin, n).copy_(facts.sum.log().add_(facts.largest).sub_(facts.target_logit));
     correct.narrow(0, begin, n).copy_(facts.correct);
     if (input.want_predictions) predicted.narrow(0, begin, n).copy_(facts.predicted);
-    if (input.want_gradient) chunk_gradients(input, hidden, local, facts.sum, logits, output.hidden_gradient.narrow(0, begin, n));
+    if (input.want_gradient)
+      chunk_gradients(input, hidden, local, facts.sum, logits, output.hidden_gradient.narrow(0, begin, n));
   }
   const at::Tensor host_losses = losses.to(at::kCPU), host_predicted = predicted.to(at::kCPU);
   output.losses.assign(host_losses.const_data_ptr<float>(), host_losses.const_data_ptr<float>() + rows);
-  output.predicted.assign(host_predicted.const_data_ptr<int64_t>(), host_predicted.const_data_ptr<int64_t>() + host_predicted.numel());
+  output.predicted.assign(host_predicted.const_data_ptr<int64_t>(),
+                          host_predicted.const_data_ptr<int64_t>() + host_predicted.numel());
   output.correct = correct.to(at::kLong).sum().item<int64_t>();
   return output;
 }

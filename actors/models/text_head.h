@@ -8,15 +8,15 @@
 #include "actors/models/text_layer.h"
 #include "transport/world/world.h"
 
-/// The vocabulary-parallel head with its cross entropy, on loss rows only. The loss's scale is known when it is computed, so the logits' gradient
-/// is used up where it arises and no [L, V] tensor is kept.
-/// Source: Megatron-LM (arXiv:1909.08053), section 3, the parallel cross entropy.
+/// The vocabulary-parallel head with its cross entropy, on loss rows only. The loss's scale is known when it is
+/// computed, so the logits' gradient is used up where it arises and no [L, V] tensor is kept. Source: Megatron-LM
+/// (arXiv:1909.08053), section 3, the parallel cross entropy.
 namespace troupe {
 
 struct TextHeadInput {
-  at::Tensor hidden;   // [L, H] all loss rows behind the final norm, the same on every tp rank
-  at::Tensor targets;  // int64 [L]
-  TrainedView weight;  // [rows of this rank, H], padding rows included
+  at::Tensor hidden;        // [L, H] all loss rows behind the final norm, the same on every tp rank
+  at::Tensor targets;       // int64 [L]
+  TrainedView weight;       // [rows of this rank, H], padding rows included
   int64_t first_token = 0;  // of this rank's rows
   int64_t tokens = 0;       // this rank's rows that are real; the rest is padding and takes no part
   double scale = 1;         // of the gradient
@@ -26,13 +26,14 @@ struct TextHeadInput {
 };
 
 struct TextHeadOutput {
-  std::vector<float> losses;       // [L], the same on every tp rank
+  std::vector<float> losses;  // [L], the same on every tp rank
   int64_t correct = 0;
   std::vector<int64_t> predicted;  // [L] with want_predictions; of equal logits the lowest token
   at::Tensor hidden_gradient;      // with want_gradient: this rank's summand [L, H], already scaled
 };
 
-/// Adds the weight's gradient. Collectives over `tp`: two (with predictions three) small ones a chunk of rows; the same on every rank. Sums in fp32.
+/// Adds the weight's gradient. Collectives over `tp`: two (with predictions three) small ones a chunk of rows; the same
+/// on every rank. Sums in fp32.
 TextHeadOutput text_head(const TextHeadInput& input, Communicator& tp);
 
 }  // namespace troupe

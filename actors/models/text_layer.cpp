@@ -28,7 +28,8 @@ TextLayerViews text_layer_views(ParameterStore& store, int64_t layer) {
   const std::string attention = prefix + "self_attn.", mlp = prefix + "mlp.";
   TextLayerViews views;
   views.attention_norm = trained_view(store, prefix + "input_layernorm.weight");
-  views.qkv = fused_view(store, {attention + "q_proj.weight", attention + "k_proj.weight", attention + "v_proj.weight"});
+  views.qkv =
+      fused_view(store, {attention + "q_proj.weight", attention + "k_proj.weight", attention + "v_proj.weight"});
   views.qkv_bias = fused_view(store, {attention + "q_proj.bias", attention + "k_proj.bias", attention + "v_proj.bias"});
   views.output = trained_view(store, attention + "o_proj.weight");
   views.mlp_norm = trained_view(store, prefix + "post_attention_layernorm.weight");
@@ -67,7 +68,8 @@ void rotary_tables(const TextConfig& text, const at::Tensor& positions, at::Tens
   sin = angle.sin();
 }
 
-at::Tensor text_attention(const TextLayerViews& views, const LocalHeads& heads, const TextUnitPlan& plan, const at::Tensor& normed, bool last) {
+at::Tensor text_attention(const TextLayerViews& views, const LocalHeads& heads, const TextUnitPlan& plan,
+                          const at::Tensor& normed, bool last) {
   const at::Tensor qkv = column_linear(plan.tokens, normed, views.qkv, views.qkv_bias);
   const auto [q, k, v] = rope_split(qkv, plan.cos, plan.sin, heads.query, heads.kv);
   const double scale = 1.0 / std::sqrt(static_cast<double>(heads.head_dim));

@@ -1,8 +1,7 @@
 #include "actors/models/text_parallel.h"
 
-#include <torch/csrc/autograd/custom_function.h>
-
 #include <ATen/ops/empty.h>
+#include <torch/csrc/autograd/custom_function.h>
 
 #include <memory>
 #include <numeric>
@@ -58,8 +57,8 @@ struct LeaveFunction : torch::autograd::Function<LeaveFunction> {
 
 /// linear(enter(x)) that keeps this rank's rows instead of all of them.
 struct GatheredLinearFunction : torch::autograd::Function<GatheredLinearFunction> {
-  static Variable forward(AutogradContext* context, const Variable& local, const Variable& /*anchor*/, const RowSharding* sharding,
-                          const TrainedView* weight, const TrainedView* bias) {
+  static Variable forward(AutogradContext* context, const Variable& local, const Variable& /*anchor*/,
+                          const RowSharding* sharding, const TrainedView* weight, const TrainedView* bias) {
     context->saved_data["sharding"] = c10::IValue::make_capsule(c10::make_intrusive<ShardingHolder>(*sharding));
     context->saved_data["weight"] = weight->weight;
     if (weight->gradient.defined()) {
@@ -76,7 +75,8 @@ struct GatheredLinearFunction : torch::autograd::Function<GatheredLinearFunction
     auto& saved = context->saved_data;
     if (const auto found = saved.find("weight_gradient"); found != saved.end())
       add_transposed_product(found->second.toTensor(), gradient, sharding.gather(context->get_saved_variables()[0]));
-    if (const auto found = saved.find("bias_gradient"); found != saved.end()) add_column_sums(gradient, found->second.toTensor());
+    if (const auto found = saved.find("bias_gradient"); found != saved.end())
+      add_column_sums(gradient, found->second.toTensor());
     const at::Tensor partial = product_with_transpose(gradient, saved["weight"].toTensor().t());
     return {sharding.reduce(partial), Variable(), Variable(), Variable(), Variable()};
   }
@@ -105,9 +105,13 @@ bool RowSharding::even() const {
   return true;
 }
 
-at::Tensor RowSharding::enter(const at::Tensor& local) const { return tp_->size() == 1 ? local : EnterFunction::apply(local, this); }
+at::Tensor RowSharding::enter(const at::Tensor& local) const {
+  return tp_->size() == 1 ? local : EnterFunction::apply(local, this);
+}
 
-at::Tensor RowSharding::leave(const at::Tensor& partial) const { return tp_->size() == 1 ? partial : LeaveFunction::apply(partial, this); }
+at::Tensor RowSharding::leave(const at::Tensor& partial) const {
+  return tp_->size() == 1 ? partial : LeaveFunction::apply(partial, this);
+}
 
 at::Tensor RowSharding::gather(const at::Tensor& local) const {
   TROUPE_CHECK(local.size(0) == local_rows());
@@ -138,7 +142,8 @@ at::Tensor RowSharding::reduce(const at::Tensor& partial) const {
   return mine;
 }
 
-at::Tensor column_linear(const RowSharding& rows, const at::Tensor& local, const TrainedView& weight, const TrainedView& bias) {
+at::Tensor column_linear(const RowSharding& rows, const at::Tensor& local, const TrainedView& weight,
+                         const TrainedView& bias) {
   if (!rows.is_sharded()) return linear(rows.enter(local), weight.weight, bias.weight, weight.gradient, bias.gradient);
   const at::Tensor anchor = weight_anchor(weight.gradient.defined() || bias.gradient.defined());
   return GatheredLinearFunction::apply(local, anchor, &rows, &weight, &bias);

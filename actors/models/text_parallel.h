@@ -8,7 +8,8 @@
 #include "transport/world/world.h"
 
 /// How rows move in and out of the tensor-parallel regions of the text decoder.
-/// Source: Megatron-LM (arXiv:1909.08053), section 3, and tensor-sequence parallelism (arXiv:2205.05198), section 4.2.2.
+/// Source: Megatron-LM (arXiv:1909.08053), section 3, and tensor-sequence parallelism (arXiv:2205.05198),
+/// section 4.2.2.
 namespace troupe {
 
 /// A weight and the view of the flat gradient buffer that its gradient is added to (undefined: frozen).
@@ -17,8 +18,9 @@ struct TrainedView {
 };
 
 /// The rows of one activation [N, H] over the tp ranks, between two parallel regions: all on every rank (plain tensor
-/// parallelism), or rank r holds its own `rows[r]` of them, in order (tensor-sequence parallelism). `enter` and `leave` are each other's mirror:
-/// the backward of one is the other. With one rank both return their argument. Owner thread only; the communicator outlives it.
+/// parallelism), or rank r holds its own `rows[r]` of them, in order (tensor-sequence parallelism). `enter` and `leave`
+/// are each other's mirror: the backward of one is the other. With one rank both return their argument. Owner thread
+/// only; the communicator outlives it.
 class RowSharding {
  public:
   /// Every rank holds all `total` rows.
@@ -32,11 +34,11 @@ class RowSharding {
   /// First of this rank's rows among all.
   int64_t first_row() const;
 
-  /// [local, ...] -> all rows [total, ...] on every rank, ahead of a column-parallel product. Differentiable. Forward: an all-gather when sharded,
-  /// else nothing; backward: `leave`.
+  /// [local, ...] -> all rows [total, ...] on every rank, ahead of a column-parallel product. Differentiable. Forward:
+  /// an all-gather when sharded, else nothing; backward: `leave`.
   at::Tensor enter(const at::Tensor& local) const;
-  /// This rank's summand [total, ...] of a row-parallel product -> the sum of this rank's rows [local, ...]. Differentiable. Forward: a reduce-scatter
-  /// when sharded, else an all-reduce in place; backward: `enter`.
+  /// This rank's summand [total, ...] of a row-parallel product -> the sum of this rank's rows [local, ...].
+  /// Differentiable. Forward: a reduce-scatter when sharded, else an all-reduce in place; backward: `enter`.
   at::Tensor leave(const at::Tensor& partial) const;
 
   /// The same without a graph.
@@ -53,9 +55,11 @@ class RowSharding {
   std::vector<int64_t> rows_;  // of each rank; empty when replicated
 };
 
-/// A column-parallel product behind its `enter`: local rows [local, I], weight [O, I], bias [O] or undefined -> [total, O]. With sharded rows only the
-/// local ones are kept for the backward pass, which gathers them again for the weight's gradient.
-at::Tensor column_linear(const RowSharding& rows, const at::Tensor& local, const TrainedView& weight, const TrainedView& bias = {});
+/// A column-parallel product behind its `enter`: local rows [local, I], weight [O, I], bias [O] or undefined -> [total,
+/// O]. With sharded rows only the local ones are kept for the backward pass, which gathers them again for the weight's
+/// gradient.
+at::Tensor column_linear(const RowSharding& rows, const at::Tensor& local, const TrainedView& weight,
+                         const TrainedView& bias = {});
 /// A row-parallel product with its `leave`: [total, I] -> [local, O].
 at::Tensor row_linear(const RowSharding& rows, const at::Tensor& x, const TrainedView& weight);
 

@@ -13,15 +13,16 @@ using namespace troupe::testing;
 
 namespace {
 
-const std::vector<std::string> kCases = {"kv1_untied", "kv1_tied", "kv2_untied",  "kv2_tied",  "kv3_untied",
-                                         "kv3_tied",   "kv12_untied", "kv12_tied", "text_only"};
+const std::vector<std::string> kCases = {"kv1_untied", "kv1_tied",    "kv2_untied", "kv2_tied", "kv3_untied",
+                                         "kv3_tied",   "kv12_untied", "kv12_tied",  "text_only"};
 
 void check_losses(const TextCase& c, const TextResult& result) {
   CHECK(result.loss_sum == Approx(c.at("expected")[0].item<double>()).epsilon(1e-5));
   CHECK(result.correct == c.at("expected")[1].item<int64_t>());
   REQUIRE(result.sample_loss.size() == c.batch.sequence_starts.size() - 1);
   for (size_t i = 0; i < result.sample_loss.size(); ++i)
-    CHECK(result.sample_loss[i] == Approx(c.at("sample_loss")[static_cast<int64_t>(i)].item<double>()).epsilon(1e-5).margin(1e-9));
+    CHECK(result.sample_loss[i] ==
+          Approx(c.at("sample_loss")[static_cast<int64_t>(i)].item<double>()).epsilon(1e-5).margin(1e-9));
 }
 
 void check_gradients(const TextCase& c, const TextRun& run, bool sequence, double tolerance) {
@@ -37,7 +38,9 @@ void check_gradients(const TextCase& c, const TextRun& run, bool sequence, doubl
   CHECK(relative_difference(whole_vision_gradient(run, sequence), c.at("g.vision_rows")) < tolerance);
 }
 
-std::vector<int64_t> list(const at::Tensor& tensor) { return {tensor.const_data_ptr<int64_t>(), tensor.const_data_ptr<int64_t>() + tensor.numel()}; }
+std::vector<int64_t> list(const at::Tensor& tensor) {
+  return {tensor.const_data_ptr<int64_t>(), tensor.const_data_ptr<int64_t>() + tensor.numel()};
+}
 
 }  // namespace
 
@@ -160,7 +163,13 @@ TEST_CASE("tensor parallelism of any size gives the loss and gradients of one ra
 TEST_CASE("fewer tokens than ranks leave some ranks without rows, and without effect") {
   TextCase c = load_text_case("kv3_untied");
   const at::Tensor first = at::zeros({1}, at::kLong);
-  c.batch = {c.batch.ids.narrow(0, 0, 3), c.batch.positions.narrow(1, 0, 3).contiguous(), {0, 3}, first, first.add(5), {0}, first.add(2)};
+  c.batch = {c.batch.ids.narrow(0, 0, 3),
+             c.batch.positions.narrow(1, 0, 3).contiguous(),
+             {0, 3},
+             first,
+             first.add(5),
+             {0},
+             first.add(2)};
   c.vision_rows = c.vision_rows.narrow(0, 0, 1);
   const TextRun alone = run_text_case(c, {});
   TextRunOptions options;

@@ -38,7 +38,8 @@ struct Answer {
   at::Tensor hidden_gradient, weight_gradient;
 };
 
-Answer run_head(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets, int tp, int64_t chunk_bytes, bool predictions = false) {
+Answer run_head(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets, int tp,
+                int64_t chunk_bytes, bool predictions = false) {
   Answer answer;
   answer.ranks.resize(static_cast<size_t>(tp));
   answer.hidden_gradient = at::zeros_like(hidden);
@@ -61,7 +62,8 @@ Answer run_head(const at::Tensor& hidden, const at::Tensor& weight, const at::Te
     TextHeadOutput output = text_head(input, world.over({Axis::kTp}));
     const std::lock_guard<std::mutex> lock(joining);
     if (output.hidden_gradient.defined()) answer.hidden_gradient.add_(output.hidden_gradient);
-    answer.weight_gradient.narrow(0, input.first_token, input.tokens).copy_(input.weight.gradient.narrow(0, 0, input.tokens));
+    answer.weight_gradient.narrow(0, input.first_token, input.tokens)
+        .copy_(input.weight.gradient.narrow(0, 0, input.tokens));
     answer.ranks[static_cast<size_t>(world.rank())] = std::move(output);
   });
   return answer;
@@ -82,7 +84,9 @@ TEST_CASE("the head's loss and gradients do not depend on the chunk size or on t
         REQUIRE(rank.losses.size() == 23);
         CHECK(rank.correct == answer.ranks[0].correct);
       }
-      for (size_t i = 0; i < 23; ++i) CHECK(answer.ranks[0].losses[i] == Approx(expected.losses[static_cast<int64_t>(i)].item<double>()).epsilon(1e-5));
+      for (size_t i = 0; i < 23; ++i)
+        CHECK(answer.ranks[0].losses[i] ==
+              Approx(expected.losses[static_cast<int64_t>(i)].item<double>()).epsilon(1e-5));
       CHECK(relative_difference(answer.hidden_gradient, expected.hidden_gradient) < 1e-5);
       CHECK(relative_difference(answer.weight_gradient, expected.weight_gradient) < 1e-5);
     }

@@ -7,8 +7,8 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 
-#include <catch2/catch.hpp>
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <thread>
 
 #include "base/rendezvous/memory_kv_store.h"
@@ -17,7 +17,9 @@
 namespace troupe::testing {
 namespace {
 
-std::vector<int64_t> list(const at::Tensor& tensor) { return {tensor.const_data_ptr<int64_t>(), tensor.const_data_ptr<int64_t>() + tensor.numel()}; }
+std::vector<int64_t> list(const at::Tensor& tensor) {
+  return {tensor.const_data_ptr<int64_t>(), tensor.const_data_ptr<int64_t>() + tensor.numel()};
+}
 
 at::Tensor copy_of(const SafetensorsFile& file, const TensorInfo& info) {
   const bool integer = info.dtype == FileDType::kI64;
@@ -56,11 +58,13 @@ at::Tensor local_vision_rows(const TextCase& text_case, const TextRunOptions& op
   if (!options.sequence || options.tp == 1) return text_case.vision_rows;
   const int64_t tokens = text_case.batch.ids.size(0);
   const at::Tensor& positions = text_case.batch.vision_positions;
-  const at::Tensor inside = positions.ge(token_cut(tokens, options.tp, rank)).logical_and_(positions.lt(token_cut(tokens, options.tp, rank + 1)));
+  const at::Tensor inside = positions.ge(token_cut(tokens, options.tp, rank))
+                                .logical_and_(positions.lt(token_cut(tokens, options.tp, rank + 1)));
   return text_case.vision_rows.index({inside});
 }
 
-void run_rank(const TextCase& text_case, const TextRunOptions& options, ParameterStore& store, World& world, TextRankRun& run) {
+void run_rank(const TextCase& text_case, const TextRunOptions& options, ParameterStore& store, World& world,
+              TextRankRun& run) {
   const auto decoder = create_text_decoder(text_case.config, store, world);
   const at::Tensor vision = local_vision_rows(text_case, options, world.rank()).to(options.dtype);
   for (int i = 0; i < options.backward_runs; ++i) {
@@ -86,7 +90,8 @@ void join_gradients(TextRun& run, std::vector<std::unique_ptr<ParameterStore>>& 
       if (!whole.defined()) whole = at::zeros(p.decl.shape, p.gradient.options());
       const int64_t n = p.slice.end - p.slice.begin;
       whole.narrow(p.slice.dim, p.slice.begin, n).add_(p.gradient.narrow(p.slice.dim, 0, n));
-      if (p.slice.padding > 0) REQUIRE(p.gradient.narrow(p.slice.dim, n, p.slice.padding).abs().max().item<double>() == 0);
+      if (p.slice.padding > 0)
+        REQUIRE(p.gradient.narrow(p.slice.dim, n, p.slice.padding).abs().max().item<double>() == 0);
     }
   }
 }
@@ -94,7 +99,8 @@ void join_gradients(TextRun& run, std::vector<std::unique_ptr<ParameterStore>>& 
 }  // namespace
 
 TextCase load_text_case(const std::string& name) {
-  const std::string path = std::string(TROUPE_BINARY_DIR) + "/tests/actors/models/text_reference/" + name + ".safetensors";
+  const std::string path =
+      std::string(TROUPE_BINARY_DIR) + "/tests/actors/models/text_reference/" + name + ".safetensors";
   auto file = SafetensorsFile::open(path);
   if (!file.ok()) FAIL(file.error().to_string());
   TextCase c;

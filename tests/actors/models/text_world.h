@@ -46,7 +46,8 @@ struct TextRun {
 };
 TextRun run_text_case(const TextCase& text_case, const TextRunOptions& options);
 
-/// The vision rows' gradient of the whole unit: rank 0's, or with tensor-sequence parallelism the ranks' one after the other.
+/// The vision rows' gradient of the whole unit: rank 0's, or with tensor-sequence parallelism the ranks' one after the
+/// other.
 at::Tensor whole_vision_gradient(const TextRun& run, bool sequence);
 
 /// Calls `work` on every rank of a world with this tp size, one thread a rank; fails the test when one throws.
