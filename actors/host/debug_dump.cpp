@@ -28,9 +28,9 @@ Status write_tensors(const std::string& path, const NamedTensors& tensors) {
   return writer->finish();
 }
 
-/// The global gradient of a parameter; a collective over tp and the ZeRO axes.
-at::Tensor global_gradient(Actor& actor, const LocalParameter& p) {
-  const at::Tensor local = actor.optimizer()->full_local_gradient(p.decl.name).to(at::kFloat).cpu();
+/// The whole of a parameter-shaped tensor from the slices of the tp ranks; a collective over tp.
+at::Tensor whole_tensor(Actor& actor, const LocalParameter& p, const at::Tensor& slice) {
+  const at::Tensor local = slice.to(at::kFloat).cpu();
   at::Tensor whole = at::zeros(p.decl.shape, at::kFloat);
   const int64_t owned = p.slice.own_end - p.slice.own_begin;
   if (owned > 0)
@@ -50,7 +50,15 @@ Status write_gradients(const JobContext& job, Actor& actor, const std::string& s
   if (!actor.trained()) return {};
   NamedTensors tensors;
   for (const LocalParameter& p : actor.store().parameters())
-    if (p.trained) tensors.emplace_back(p.decl.name, global_gradient(actor, p));
+    if (p.trained) tensors.emplace_back(p.decl.name, whole_tensor(actor, p, actor.optimizer()->full_local_gradient(p.decl.name)));
+  if (actor.rank() != 0) return {};
+  return write_tensors(part_name(stem, job, actor), tensors);
+}
+
+/// Weights before the step's update, frozen ones too.
+Status write_weights(const JobContext& job, Actor& actor, const std::string& stem) {
+  NamedTensors tensors;
+  for (const LocalParameter& p : actor.store().parameters()) tensors.emplace_back(p.decl.name, whole_tensor(actor, p, p.weight));
   if (actor.rank() != 0) return {};
   return write_tensors(part_name(stem, job, actor), tensors);
 }
@@ -122,6 +130,7 @@ Status dump_step(const JobContext& job, std::vector<std::unique_ptr<Actor>>& act
   fs::create_directories(folder);
   for (const auto& actor : actors) {
     if (what.gradients) TROUPE_RETURN_IF_ERROR(write_gradients(job, *actor, stem + ".gradients.safetensors"));
+    if (what.weights) TROUPE_RETURN_IF_ERROR(write_weights(job, *actor, stem + ".weights.safetensors"));
     auto* text = dynamic_cast<TextActor*>(actor.get());
     if (text && what.vision_rows) TROUPE_RETURN_IF_ERROR(write_vision_rows(job, *text, stem + ".vision_rows.safetensors"));
     if (text && what.samples) TROUPE_RETURN_IF_ERROR(write_sample_losses(job, *text, stem + ".samples.json"));
@@ -129,6 +138,7 @@ Status dump_step(const JobContext& job, std::vector<std::unique_ptr<Actor>>& act
   TROUPE_RETURN_IF_ERROR(meet(job, "dump-" + std::to_string(plan.step), std::chrono::minutes(10)));
   if (!is_leader(job)) return {};
   if (what.gradients) TROUPE_RETURN_IF_ERROR(join_tensors(stem + ".gradients.safetensors"));
+  if (what.weights) TROUPE_RETURN_IF_ERROR(join_tensors(stem + ".weights.safetensors"));
   if (what.vision_rows) TROUPE_RETURN_IF_ERROR(join_tensors(stem + ".vision_rows.safetensors"));
   if (what.samples) TROUPE_RETURN_IF_ERROR(join_sample_losses(job, plan, stem + ".samples.json"));
   return {};
