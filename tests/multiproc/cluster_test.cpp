@@ -36,7 +36,7 @@ TEST_CASE("Two workers on this machine act as two nodes over TLS with a token") 
   CHECK(fs::exists(box.path("run/logs/a-0.log")));
   CHECK(fs::exists(box.path("run/logs/b-0.log")));
   for (const char* file : {"token", "driver.key", "driver.crt"}) {
-    const fs::perms mode = fs::status(box.path("pair.secrets/") + file).permissions();
+    const fs::perms mode = fs::status(box.path("cluster.secrets/") + file).permissions();
     CHECK((mode & (fs::perms::group_all | fs::perms::others_all)) == fs::perms::none);
   }
   CHECK(eventually([&] { return processes_with(manifest).empty(); }, seconds(10)));
@@ -73,8 +73,9 @@ TEST_CASE("A worker that is killed ends the job with its node named") {
 
 TEST_CASE("Missing workers are named by node and address after the register time") {
   Sandbox box;
-  const std::string manifest = box.manifest("manual", "timeouts: {register: 2s}\n");
+  const std::string manifest = box.manifest("manual", "timeouts: {register: 4s}\n");
   const int pid = box.start({"run", box.path("job.yaml"), "--run-dir", box.path("run"), "--cluster", manifest});
+  REQUIRE(eventually([&] { return box.output(pid).find("waiting for workers") != std::string::npos; }));
   const int worker = box.start({"worker", "--cluster", manifest, "--node", "a"});
   const Ended run = box.wait(pid);
   INFO(run.output);
@@ -148,7 +149,7 @@ TEST_CASE("A wrong token and a wrong certificate are refused, of workers and of 
   Sandbox box;
   const std::string manifest = box.manifest("manual");
   start_driver(box, manifest);
-  fs::copy(box.path("pair.secrets"), box.path("forged"), fs::copy_options::recursive);
+  fs::copy(box.path("cluster.secrets"), box.path("forged"), fs::copy_options::recursive);
   const std::string address = nlohmann::json::parse(box.run({"status", "--cluster", manifest, "--json"}).output, nullptr, false).is_object()
                                   ? box.text("cluster.yaml").substr(box.text("cluster.yaml").find("127.0.0.1:"), 15)
                                   : "";
@@ -169,7 +170,7 @@ TEST_CASE("A wrong token and a wrong certificate are refused, of workers and of 
     Sandbox other;
     const std::string foreign = other.manifest("manual");
     start_driver(other, foreign);
-    fs::copy_file(other.path("pair.secrets/driver.crt"), box.path("forged/driver.crt"), fs::copy_options::overwrite_existing);
+    fs::copy_file(other.path("cluster.secrets/driver.crt"), box.path("forged/driver.crt"), fs::copy_options::overwrite_existing);
     CHECK(box.run({"status", "--driver", target, "--secrets", box.path("forged")}).code == 3);
   }
   CHECK_FALSE(status_of(box, manifest)["workers"][0]["present"]);

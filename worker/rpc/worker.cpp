@@ -57,8 +57,9 @@ class Link {
     changed_.notify_all();
   }
   bool read(wire::WorkerCommand& command) { return stream_->Read(&command); }
-  grpc::Status finish() {
-    context_.TryCancel();
+  /// `ended`: the driver has closed the stream, and its own status is what counts.
+  grpc::Status finish(bool ended) {
+    if (!ended) context_.TryCancel();
     return stream_->Finish();
   }
   void cancel() { context_.TryCancel(); }
@@ -117,8 +118,15 @@ class WorkerDaemon final : public Worker {
   Status run() override {
     Clock::time_point give_up = Clock::now() + options_.connect_timeout;
     while (!stopping_) {
-      TROUPE_ASSIGN(auto connection, open_connection(options_.driver_address, options_.secrets));
-      const Served served = serve(connection);
+      // Secrets that are not there yet are made by the driver's first start: that is waited for as well.
+      auto connection = open_connection(options_.driver_address, options_.secrets);
+      Served served;
+      if (connection)
+        served = serve(*connection);
+      else if (connection.error().code == ErrorCode::kNotFound)
+        served.why = connection.error().to_string();
+      else
+        return connection.error();
       end_processes();
       if (served.refused) return *served.refused;
       if (served.left || stopping_) break;
@@ -163,7 +171,10 @@ class WorkerDaemon final : public Worker {
     hello.mutable_register_()->set_highest_term(highest_term_);
     link->send(std::move(hello));
     wire::WorkerCommand command;
-    while (!served.left && !served.refused && link->read(command)) {
+    bool ended = false;
+    while (!served.left && !served.refused) {
+      ended = !link->read(command);
+      if (ended) break;
       if (command.term() < highest_term_) continue;  // an older driver has no say any more
       highest_term_ = command.term();
       if (command.has_welcome()) {
@@ -181,7 +192,7 @@ class WorkerDaemon final : public Worker {
       std::lock_guard lock(mutex_);
       link_.reset();
     }
-    const grpc::Status status = link->finish();
+    const grpc::Status status = link->finish(ended);
     served.why = status.error_message();
     if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED && !served.refused)
       served.refused = from_grpc(status, "worker of node " + options_.node + ": the driver at " + options_.driver_address + " refused it");
