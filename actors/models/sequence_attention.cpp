@@ -46,7 +46,7 @@ class HeadExchange {
     communicator_.all_to_all_rows(received, x, my_share_, rank_rows_);
     received = received.view({size, local_rows_, n, heads, d});
     std::vector<at::Tensor> parts;
-    for (int64_t i = 0; i < n; ++i) parts.push_back(received.select(2, i).transpose(0, 1).reshape({local_rows_, size * heads, d}));
+    for (int64_t i = 0; i < n; ++i) parts.push_back(received.select(2, i).transpose(0, 1).contiguous().view({local_rows_, size * heads, d}));
     return parts;
   }
 

@@ -46,7 +46,7 @@ TEST_CASE("one rank computes the rows and gradients that transformers computes")
 }
 
 TEST_CASE("any number of sequence ranks computes the rows and gradients that transformers computes") {
-  const int sp = GENERATE(2, 3, 4, 6);
+  const int sp = GENERATE(2, 3, 4, 6, 12);
   CAPTURE(sp);
   const VisionRun run = run_vision_case(reference(), {.sp = sp});
   CHECK(*std::ranges::max_element(run.rank_rows) < run.rows.size(0));
