@@ -5,6 +5,6 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 deploy/bootstrap.sh
 echo "quickstart: building (about ten minutes on two cores the first time)"
-cmake --preset release ${TROUPE_DEPS:+-DTROUPE_DEPS="$TROUPE_DEPS"} >/dev/null
-cmake --build --preset release
+cmake --preset release -DTROUPE_TESTS=OFF ${TROUPE_DEPS:+-DTROUPE_DEPS="$TROUPE_DEPS"} >/dev/null
+cmake --build --preset release --target troupe troupe-actor
 exec deploy/quickstart_run.sh build/release/bin/troupe
