@@ -5,6 +5,7 @@
 #include <random>
 
 #include "base/config/job_spec_parser.h"
+#include "driver/plan/instruction_order.h"
 
 namespace troupe::cli {
 namespace fs = std::filesystem;
@@ -12,6 +13,7 @@ namespace fs = std::filesystem;
 Result<PlannedRun> plan_run(JobSpec spec, const Manifest* manifest) {
   TROUPE_ASSIGN(const ModelConfig config, read_model_config(spec.model.path));
   TROUPE_ASSIGN(JobPlan plan, plan_job(spec, manifest, config));
+  TROUPE_RETURN_IF_ERROR(check_instruction_order(spec));
   PlannedRun run{std::move(spec), std::move(plan), {}};
   driver::PlannedJob& job = run.job;
   job.name = run.spec.name;

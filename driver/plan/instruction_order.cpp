@@ -50,4 +50,18 @@ std::vector<std::string> instruction_order(const JobSpec& spec) {
   return lines;
 }
 
+std::string render_instruction_order(const JobSpec& spec) {
+  constexpr size_t kMost = 40;
+  const std::vector<std::string> lines = instruction_order(spec);
+  std::string text = "\norder of instructions of a full step (" + std::to_string(lines.size()) + "; each host runs those of its groups)\n";
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (lines.size() > kMost && i == kMost - 10) {
+      text += "  ... " + std::to_string(lines.size() - kMost) + " more (all with --json)\n";
+      i = lines.size() - 10;
+    }
+    text += "  " + lines[i] + "\n";
+  }
+  return text;
+}
+
 }  // namespace troupe

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -19,5 +18,8 @@ Status check_instruction_order(const JobSpec& spec);
 
 /// The instructions of one full step, one a line, as every host runs its own part of them.
 std::vector<std::string> instruction_order(const JobSpec& spec);
+
+/// The same for a person: the units of one group beside each other, at most as many lines as fit a screen.
+std::string render_instruction_order(const JobSpec& spec);
 
 }  // namespace troupe
