@@ -24,6 +24,7 @@ Result<PlannedRun> plan_run(JobSpec spec, const Manifest* manifest) {
   job.needs_index = !run.spec.data.sources.empty();
   job.needs_eval_index = !run.spec.eval.sources.empty();
   job.total_steps = run.spec.training.steps.value_or(0);
+  job.log_every = run.spec.log_every;
   job.plan_text = render_plan(run.plan, run.spec);
   return run;
 }

@@ -10,6 +10,7 @@
 #include "actors/checkpoint/model_io.h"
 #include "actors/host/checkpointing.h"
 #include "actors/host/debug_dump.h"
+#include "actors/host/device.h"
 #include "actors/host/evaluation.h"
 #include "actors/host/meeting.h"
 #include "actors/host/memory.h"
@@ -29,6 +30,8 @@ int owner_of(size_t actor) { return static_cast<int>(actor) + 1; }
 Result<std::unique_ptr<Host>> Host::create(HostControl& control) {
   TROUPE_ASSIGN(auto job, make_job_context(control));
   const SlotInfo& slot = job->assignment.slots[static_cast<size_t>(job->assignment.self.value)];
+  TROUPE_ASSIGN(job->device, open_device(slot));
+  charge_by_meter(memory_meter(job->device));
   at::set_num_threads(std::max(1, slot.threads));
   std::unique_ptr<Host> host(new Host(std::move(job)));
   TROUPE_RETURN_IF_ERROR(host->make_actors());
@@ -71,6 +74,7 @@ Status Host::run() {
 
 Status Host::train() {
   StepFeed feed(*job_, members(), last_step_ + 1, job_->steps, /*ahead=*/2);
+  if (is_leader(*job_)) job_->control->report_event("training_plan", "{\"steps\": " + std::to_string(job_->steps) + "}");
   job_->control->report_ready();
   bool complete = true;
   for (int64_t step = last_step_ + 1; step <= job_->steps; ++step) {

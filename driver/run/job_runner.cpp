@@ -275,7 +275,9 @@ void JobRunner::host_step(int slot, int64_t step, const std::string& metrics_jso
 void JobRunner::write_metrics(const json& line) {
   folder_->append_metrics(line);
   last_line_ = line;
-  around_.publish({JobUpdate::Kind::kProgress, progress_text(line), 0, ""});
+  const std::string text = progress_text(line);
+  const int64_t step = line.value("step", int64_t{0});
+  if (step % std::max<int64_t>(1, job_.log_every) == 0 || step == job_.total_steps) around_.publish({JobUpdate::Kind::kProgress, text, 0, ""});
 }
 
 std::string JobRunner::progress_text(const json& line) {
