@@ -18,7 +18,9 @@ namespace {
 struct Stage {
   Stage() : folder(fs::temp_directory_path() / ("troupe_server_" + std::to_string(::getpid()))) {
     REQUIRE(make_secrets(folder).ok());
-    driver = std::move(*Driver::create({{{"a", "10.0.0.1"}}}));
+    DriverOptions driver_options;
+    driver_options.workers = {{"a", "10.0.0.1"}};
+    driver = std::move(*Driver::create(std::move(driver_options)));
     ServerOptions options;
     options.address = "127.0.0.1:0";
     options.secrets = secrets_in(folder);
