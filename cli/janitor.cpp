@@ -27,8 +27,13 @@ namespace {
   char byte;
   while (::read(0, &byte, 1) < 0 && errno == EINTR) {
   }
-  std::error_code error;
-  std::filesystem::remove_all(path, error);
+  // A dying host may still be writing there: then the folder is not empty at the first try.
+  for (int attempt = 0; attempt < 50; ++attempt) {
+    std::error_code error;
+    std::filesystem::remove_all(path, error);
+    if (!error) break;
+    ::usleep(100000);
+  }
   ::_exit(0);
 }
 
