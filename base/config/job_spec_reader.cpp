@@ -328,10 +328,9 @@ void read_dump(const Section& s, DebugDump& d) {
   const YamlNode* n = s.find("steps");
   if (!n) return;
   for (const YamlNode& item : n->items)
-    // Step 0 is the state before the first update: the weights as loaded.
-    if (const auto v = item.quoted ? std::nullopt : parse_integer(item.text); v && *v >= 0) d.steps.push_back(*v);
+    if (const auto v = item.quoted ? std::nullopt : parse_integer(item.text); v && *v >= 1) d.steps.push_back(*v);
   if (n->kind != YamlKind::kSequence || d.steps.size() != n->items.size())
-    s.bad_value("steps", n->describe(), "a list of step numbers from 0");
+    s.bad_value("steps", n->describe(), "a list of step numbers from 1");
 }
 
 }  // namespace

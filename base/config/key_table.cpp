@@ -213,13 +213,13 @@ const KeyTable& manifest_keys() {
       {"launch"},
       {"env.*"},
       {"network.control"},
-      {"network.data"},
+      {"network.data", false, ""},
       {"security"},
       {"timeouts.register"},
-      {"timeouts.heartbeat"},
+      {"timeouts.heartbeat", false, "1s"},
       {"timeouts.lease"},
-      {"timeouts.shutdown"},
-      {"timeouts.driver_lost"},
+      {"timeouts.shutdown", false, ""},
+      {"timeouts.driver_lost", false, ""},
   });
   return table;
 }

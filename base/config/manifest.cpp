@@ -98,7 +98,6 @@ void read_network(const Section& root, Manifest& m) {
   const Section s = root.section("network");
   if (m.launch == LaunchKind::kLocal) m.control_address = "127.0.0.1:7717";
   s.string("control", m.control_address);
-  s.string("data", m.data_interface);
   if (m.control_address.empty())
     s.fail("control", "is missing; valid: ADDRESS:PORT that the driver listens on and every worker reaches");
   else if (!is_host_and_port(m.control_address))
@@ -118,13 +117,10 @@ void read_duration(const Section& s, const std::string& key, std::chrono::millis
 void read_timeouts(const Section& root, ManifestTimeouts& t) {
   const Section s = root.section("timeouts");
   read_duration(s, "register", t.register_worker);
-  read_duration(s, "heartbeat", t.heartbeat);
   read_duration(s, "lease", t.lease);
-  read_duration(s, "shutdown", t.shutdown);
-  read_duration(s, "driver_lost", t.driver_lost);
-  if (t.lease < 2 * t.heartbeat)
-    s.fail("lease", "value " + std::to_string(t.lease.count()) + " ms must be at least twice timeouts.heartbeat = " +
-                        std::to_string(t.heartbeat.count()) + " ms");
+  if (t.lease < 2 * kHeartbeat)
+    s.fail("lease", "value " + std::to_string(t.lease.count()) + " ms must be at least twice the heartbeat of " +
+                        std::to_string(kHeartbeat.count()) + " ms");
 }
 
 void read_security(const Section& root, std::string& security) {

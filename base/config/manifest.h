@@ -27,12 +27,12 @@ struct ManifestNode {
 /// worker`.
 enum class LaunchKind { kLocal, kManual };
 
+/// How often a worker tells the driver that it is there.
+inline constexpr std::chrono::milliseconds kHeartbeat{1'000};
+
 struct ManifestTimeouts {
   std::chrono::milliseconds register_worker{60'000};  // until every worker has registered
-  std::chrono::milliseconds heartbeat{1'000};
   std::chrono::milliseconds lease{5'000};
-  std::chrono::milliseconds shutdown{15'000};     // from asking a host to stop to killing it
-  std::chrono::milliseconds driver_lost{60'000};  // a worker outlives its driver this long
 };
 
 struct Manifest {
@@ -42,7 +42,6 @@ struct Manifest {
   LaunchKind launch = LaunchKind::kManual;
   std::map<std::string, std::string> env;  // set for workers and hosts
   std::string control_address;             // ADDR:PORT that the driver listens on
-  std::string data_interface;              // network interface of the data plane; "": the one of the node's address
   std::string security = "token";
   ManifestTimeouts timeouts;
 

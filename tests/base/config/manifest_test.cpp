@@ -15,8 +15,8 @@ const std::string kControl = "network: {control: 'h1:7717'}\n";
 
 TEST_CASE("a manifest names nodes, devices and addresses") {
   const auto m = parse_manifest(
-      "launch: manual\nnetwork: {control: '10.0.0.1:7717', data: eth1}\nenv: {NCCL_DEBUG: WARN, A: "
-      "'${HOME}/x'}\ntimeouts: {register: 2m, heartbeat: 500ms, lease: 3}\n"
+      "launch: manual\nnetwork: {control: '10.0.0.1:7717'}\nenv: {NCCL_DEBUG: WARN, A: "
+      "'${HOME}/x'}\ntimeouts: {register: 2m, lease: 3}\n"
       "nodes:\n  - {name: a, address: 10.0.0.1, devices: {cuda: [0, 2, 3], memory_gib: 80}}\n  - {name: b, address: "
       "10.0.0.2, devices: {cpu: 4, threads: 2}}\n",
       "/c/lab.yaml", {{"HOME", "/root"}});
@@ -27,7 +27,6 @@ TEST_CASE("a manifest names nodes, devices and addresses") {
   CHECK(m->nodes[1].threads == 2);
   CHECK(m->env.at("A") == "/root/x");
   CHECK(m->timeouts.register_worker == std::chrono::minutes(2));
-  CHECK(m->timeouts.heartbeat == std::chrono::milliseconds(500));
   CHECK(m->timeouts.lease == std::chrono::seconds(3));
   CHECK(m->security == "token");
   CHECK(m->secrets_folder() == "/c/lab.secrets");
@@ -82,8 +81,8 @@ TEST_CASE("timeouts are durations, and a lease outlasts two heartbeats") {
   CHECK(complaint(kNode + kControl + "timeouts: {lease: soon}\n") ==
         "c.yaml:3: key 'timeouts.lease': value 'soon' is not valid; valid: a duration such as 500ms, 30s or 2m (a "
         "plain number is seconds)");
-  CHECK(complaint(kNode + kControl + "timeouts: {lease: 1s, heartbeat: 1s}\n") ==
-        "c.yaml:3: key 'timeouts.lease': value 1000 ms must be at least twice timeouts.heartbeat = 1000 ms");
+  CHECK(complaint(kNode + kControl + "timeouts: {lease: 1s}\n") ==
+        "c.yaml:3: key 'timeouts.lease': value 1000 ms must be at least twice the heartbeat of 1000 ms");
 }
 
 TEST_CASE("lists of numbers are ranges without repeats") {
