@@ -1,13 +1,62 @@
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <set>
 
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/planning.h"
 
 namespace troupe::cli {
+namespace {
+
+/// Runs a program to its end: its exit code, and what it wrote to standard error.
+struct Answer {
+  int exit_code = -1;
+  std::string text;
+};
+
+Result<Answer> answer_of(std::vector<std::string> command) {
+  std::vector<char*> pointers;
+  for (std::string& argument : command) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return internal_error(std::string("pipe: ") + std::strerror(errno));
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
+  pid_t pid = -1;
+  const int failed = ::posix_spawn(&pid, pointers[0], &actions, nullptr, pointers.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  ::close(ends[1]);
+  Answer answer;
+  std::array<char, 512> buffer;
+  for (ssize_t n = 0; failed == 0 && (n = ::read(ends[0], buffer.data(), buffer.size())) > 0;) answer.text.append(buffer.data(), static_cast<size_t>(n));
+  ::close(ends[0]);
+  if (failed != 0) return not_found("cannot start " + command[0] + ": " + std::strerror(failed));
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  if (WIFEXITED(status)) answer.exit_code = WEXITSTATUS(status);
+  while (answer.text.ends_with('\n')) answer.text.pop_back();
+  return answer;
+}
+
+}  // namespace
+
+Status check_devices(const std::string& actor, const std::vector<std::string>& devices) {
+  const std::set<std::string> wanted(devices.begin(), devices.end());
+  std::vector<std::string> command = {actor, "devices"};
+  for (const std::string& device : wanted)
+    if (device != "cpu") command.push_back(device);
+  if (command.size() == 2) return {};  // every actor program has a CPU
+  TROUPE_ASSIGN(const Answer answer, answer_of(std::move(command)));
+  return answer.exit_code == 0 ? Status() : invalid_argument(answer.text);
+}
 
 int actor_command(const std::string& actor, const std::vector<std::string>& arguments) {
   const std::string program = actor_program(actor);

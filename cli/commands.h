@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
+
 /// One function a verb; each returns the process's exit code. Called before any thread exists.
 namespace troupe::cli {
 
@@ -38,6 +40,10 @@ int submit_command(const ClientOptions& client, const RunOptions& run, bool wait
 int status_command(const ClientOptions& client);
 int logs_command(const ClientOptions& client, const std::string& group, int rank, bool follow);
 int cancel_command(const ClientOptions& client);
+
+/// Asks the actor program whether it can use these devices of this machine; InvalidArgument names the first that it cannot, and why.
+/// Costs nothing when all are "cpu", else the start of a process.
+Status check_devices(const std::string& actor, const std::vector<std::string>& devices);
 
 /// Becomes `troupe-actor` with the same arguments; returns only when that fails.
 int actor_command(const std::string& actor, const std::vector<std::string>& arguments);

@@ -19,6 +19,7 @@
 #include "driver/rpc/server.h"
 #include "worker/rpc/worker.h"
 #include "worker/supervision/spawner.h"
+#include "driver/plan/instruction_order.h"
 
 namespace troupe::cli {
 namespace fs = std::filesystem;
@@ -119,6 +120,11 @@ Result<Prepared> prepare(const RunOptions& options) {
   TROUPE_ASSIGN(prepared.run, plan_run(std::move(spec), manifest));
   prepared.actor = actor_program(options.actor);
   TROUPE_RETURN_IF_ERROR(worker::check_program(prepared.actor));
+  if (!manifest || manifest->launch == LaunchKind::kLocal) {
+    std::vector<std::string> devices;
+    for (const driver::PlannedSlot& slot : prepared.run.job.slots) devices.push_back(slot.device);
+    TROUPE_RETURN_IF_ERROR(check_devices(prepared.actor, devices));
+  }
   return prepared;
 }
 
@@ -250,10 +256,13 @@ int plan_command(const RunOptions& options) {
   if (!spec) return report(spec.error());
   Result<PlannedRun> run = plan_run(std::move(*spec), manifest ? &*manifest : nullptr);
   if (!run) return report(run.error());
-  if (options.json)
-    std::printf("%s\n", plan_json(run->plan, run->spec).dump(2).c_str());
-  else
-    std::fputs(run->job.plan_text.c_str(), stdout);
+  if (options.json) {
+    nlohmann::json plan = plan_json(run->plan, run->spec);
+    plan["instructions"] = instruction_order(run->spec);
+    std::printf("%s\n", plan.dump(2).c_str());
+  } else {
+    std::fputs((run->job.plan_text + render_instruction_order(run->spec)).c_str(), stdout);
+  }
   return kExitDone;
 }
 

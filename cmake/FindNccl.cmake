@@ -1,6 +1,7 @@
 # NCCL for the CUDA build: the toolkit's, or the one of the wheel that torch brings. Target Nccl::nccl.
-find_path(Nccl_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS} "${TROUPE_DEPS}/python/lib/python3.11/site-packages/nvidia/nccl/include")
-find_library(Nccl_LIBRARY NAMES nccl libnccl.so.2 HINTS ${CUDAToolkit_LIBRARY_DIR} "${TROUPE_DEPS}/libtorch/lib/../../nvidia/nccl/lib")
+file(GLOB _wheel LIST_DIRECTORIES true "${TROUPE_DEPS}/python/lib/python3.*/site-packages/nvidia/nccl")
+find_path(Nccl_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS} "${_wheel}/include")
+find_library(Nccl_LIBRARY NAMES nccl libnccl.so.2 HINTS ${CUDAToolkit_LIBRARY_DIR} "${_wheel}/lib")
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(Nccl REQUIRED_VARS Nccl_INCLUDE Nccl_LIBRARY)
 if(Nccl_FOUND AND NOT TARGET Nccl::nccl)

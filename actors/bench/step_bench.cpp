@@ -6,16 +6,23 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "actors/bench/batch_dataset.h"
 #include "actors/bench/local_control.h"
+#include "actors/host/device.h"
 #include "actors/host/executor.h"
 #include "actors/host/memory.h"
 #include "actors/host/metrics.h"
 
 namespace troupe {
 namespace {
+
+constexpr int kWarmUpSteps = 2;
+constexpr int kMostFencedSteps = 5;
+
+const std::map<std::string, DType> kDTypes = {{"fp32", DType::kFp32}, {"bf16", DType::kBf16}, {"bf16-pure", DType::kBf16Pure}};
 
 struct BenchFlags {
   std::string model, batch, grid = "24x32", device = "cpu", dtype = "fp32";
@@ -26,7 +33,7 @@ struct BenchFlags {
 JobSpec bench_spec(const BenchFlags& flags, int64_t samples) {
   JobSpec spec;
   spec.name = "bench-step";
-  spec.model = {flags.model, flags.random ? ModelInit::kRandom : ModelInit::kPretrained, flags.dtype == "bf16" ? DType::kBf16 : DType::kFp32};
+  spec.model = {flags.model, flags.random ? ModelInit::kRandom : ModelInit::kPretrained, kDTypes.at(flags.dtype)};
   spec.components = {{"vision", {}}, {"merger", {}}, {"text", {}}};
   GroupSpec vision, text;
   vision.name = "vision";
@@ -35,7 +42,7 @@ JobSpec bench_spec(const BenchFlags& flags, int64_t samples) {
   text.components = {"text"};
   spec.groups = {vision, text};
   spec.data.shuffle = false;
-  spec.training.steps = flags.steps + 2;
+  spec.training.steps = kWarmUpSteps + flags.steps + (flags.device == "cpu" ? 0 : std::min(flags.steps, kMostFencedSteps));
   spec.training.global_batch = spec.training.microbatch_samples = samples;
   spec.training.optimizer = {1e-4, {0.9, 0.999}, 1e-8, 0.0, 0.0};
   spec.training.schedule.type = ScheduleKind::kConstant;
@@ -71,61 +78,100 @@ Result<std::unique_ptr<JobContext>> bench_job(const BenchFlags& flags, LocalCont
   return job;
 }
 
-Result<nlohmann::ordered_json> measure(const BenchFlags& flags) {
+/// A process with both groups' only ranks in it, as the benches run it.
+struct BenchHost {
+  explicit BenchHost(HostAssignment assignment) : control(std::move(assignment)) {}
+  LocalControl control;
+  std::unique_ptr<JobContext> job;
+  std::unique_ptr<Boundary> boundary;
+  std::vector<std::unique_ptr<Actor>> actors;
+};
+
+Result<std::unique_ptr<BenchHost>> make_host(const BenchFlags& flags) {
   HostAssignment assignment;
   assignment.job_id = "bench";
   assignment.mode = "train";
   assignment.generation = Generation(1);
-  assignment.slots = {{"local", 0, "cpu", flags.threads, "127.0.0.1"}};
+  assignment.slots = {{"local", 0, flags.device, flags.threads, "127.0.0.1"}};
   assignment.group_slots = {{0}, {0}};
-  LocalControl control(assignment);
-  TROUPE_ASSIGN(const auto job, bench_job(flags, control));
+  auto host = std::make_unique<BenchHost>(assignment);
+  TROUPE_ASSIGN(const at::Device device, open_device(assignment.slots[0]));
+  TROUPE_ASSIGN(host->job, bench_job(flags, host->control));
+  host->job->device = device;
+  charge_by_meter(memory_meter(device));
   at::set_num_threads(flags.threads);
-  TROUPE_ASSIGN(const auto boundary, Boundary::create(*job));
-  std::vector<std::unique_ptr<Actor>> actors;
-  actors.push_back(std::make_unique<VisionActor>(*job, 0, 0, *boundary));
-  actors.push_back(std::make_unique<TextActor>(*job, 1, 0, *boundary));
-  for (size_t a = 0; a < actors.size(); ++a) {
+  TROUPE_ASSIGN(host->boundary, Boundary::create(*host->job));
+  host->actors.push_back(std::make_unique<VisionActor>(*host->job, 0, 0, *host->boundary));
+  host->actors.push_back(std::make_unique<TextActor>(*host->job, 1, 0, *host->boundary));
+  for (size_t a = 0; a < host->actors.size(); ++a) {
     count_allocations_for(static_cast<int>(a) + 1);
-    TROUPE_RETURN_IF_ERROR(actors[a]->set_up());
+    TROUPE_RETURN_IF_ERROR(host->actors[a]->set_up());
   }
   count_allocations_for(0);
-  Executor executor(*job, actors, *boundary);
-  BatchPlanner planner(job->data->index(), job->training_samples,
-                       batch_plan_options(job->spec, job->config.vision.merge_size, static_cast<int64_t>(job->training_samples.size())));
-  std::map<std::string, std::vector<double>> times;
+  return host;
+}
+
+/// What the timed steps add up to.
+struct Timings {
+  std::map<std::string, std::vector<double>> seconds;  // by key of the result
   std::vector<double> losses;
   double flops = 0;
   int64_t patches = 0, tokens = 0;
-  for (int64_t step = 1; step <= job->steps; ++step) {
-    TROUPE_ASSIGN(StepInput input, make_step_input(*job, *job->data, planner.plan(step), {{0, 0}, {1, 0}}, {}));
-    flops = step_flops(job->config, input.plan, job->data->index());
-    tokens = input.plan.tokens;
-    patches = input.plan.rows * job->config.vision.merge_size * job->config.vision.merge_size;
-    const auto begin = std::chrono::steady_clock::now();
-    TROUPE_ASSIGN(const StepOutcome outcome, executor.train(input, step, {}));
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    losses.push_back(outcome.sums.loss / static_cast<double>(std::max<int64_t>(input.plan.supervised, 1)));
-    if (step <= 2) continue;  // warm-up
+
+  void add_phases(const StepOutcome& outcome) {
     const auto spent = [&](int group, Op op) {
       const auto found = outcome.seconds.find({group, op});
       return found == outcome.seconds.end() ? 0.0 : found->second;
     };
-    times["step_ms"].push_back(seconds);
-    times["vision_forward_ms"].push_back(spent(0, Op::kForward));
-    times["text_forward_ms"].push_back(spent(1, Op::kForward));
-    times["vision_backward_ms"].push_back(spent(0, Op::kBackward));
-    times["text_backward_ms"].push_back(spent(1, Op::kBackward));
-    times["forward_ms"].push_back(spent(0, Op::kForward) + spent(1, Op::kForward));
-    times["backward_ms"].push_back(spent(0, Op::kBackward) + spent(1, Op::kBackward));
-    times["update_ms"].push_back(spent(0, Op::kUpdate) + spent(1, Op::kUpdate) + spent(0, Op::kReduce) + spent(1, Op::kReduce) + spent(-1, Op::kCombine));
+    const double vision_forward = spent(0, Op::kForward), text_forward = spent(1, Op::kForward);
+    const double vision_backward = spent(0, Op::kBackward), text_backward = spent(1, Op::kBackward);
+    seconds["vision_forward_ms"].push_back(vision_forward);
+    seconds["text_forward_ms"].push_back(text_forward);
+    seconds["vision_backward_ms"].push_back(vision_backward);
+    seconds["text_backward_ms"].push_back(text_backward);
+    seconds["forward_ms"].push_back(vision_forward + text_forward);
+    seconds["backward_ms"].push_back(vision_backward + text_backward);
+    seconds["update_ms"].push_back(spent(0, Op::kUpdate) + spent(1, Op::kUpdate) + spent(0, Op::kReduce) + spent(1, Op::kReduce) + spent(-1, Op::kCombine));
   }
-  nlohmann::ordered_json result = {{"model", flags.model}, {"device", flags.device}, {"dtype", flags.dtype}, {"threads", flags.threads}, {"patches", patches}, {"tokens", tokens}};
+};
+
+/// Runs every step. On a GPU the parts of a step are taken from fenced steps of their own, so that fences do not slow the timed ones.
+Result<Timings> run_steps(BenchHost& host, int timed_steps) {
+  const JobContext& job = *host.job;
+  Executor executor(job, host.actors, *host.boundary);
+  BatchPlanner planner(job.data->index(), job.training_samples,
+                       batch_plan_options(job.spec, job.config.vision.merge_size, static_cast<int64_t>(job.training_samples.size())));
+  Timings timings;
+  for (int64_t step = 1; step <= job.steps; ++step) {
+    TROUPE_ASSIGN(StepInput input, make_step_input(job, *job.data, planner.plan(step), {{0, 0}, {1, 0}}, {}));
+    timings.flops = step_flops(job.config, input.plan, job.data->index());
+    timings.tokens = input.plan.tokens;
+    timings.patches = input.plan.rows * job.config.vision.merge_size * job.config.vision.merge_size;
+    const bool fenced = step > kWarmUpSteps + timed_steps;
+    executor.fence_instructions(fenced);
+    const auto begin = std::chrono::steady_clock::now();
+    TROUPE_ASSIGN(const StepOutcome outcome, executor.train(input, step, {}));
+    synchronise(job.device);
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    timings.losses.push_back(outcome.sums.loss / static_cast<double>(std::max<int64_t>(input.plan.supervised, 1)));
+    if (step <= kWarmUpSteps) continue;
+    if (!fenced) timings.seconds["step_ms"].push_back(seconds);
+    if (fenced || job.device.is_cpu()) timings.add_phases(outcome);
+  }
+  return timings;
+}
+
+Result<nlohmann::ordered_json> measure(const BenchFlags& flags) {
+  TROUPE_ASSIGN(const auto host, make_host(flags));
+  TROUPE_ASSIGN(Timings timings, run_steps(*host, flags.steps));
+  nlohmann::ordered_json result = {{"model", flags.model}, {"device", flags.device}, {"dtype", flags.dtype}, {"threads", flags.threads},
+                                   {"patches", timings.patches}, {"tokens", timings.tokens}};
   for (const char* key : {"step_ms", "forward_ms", "backward_ms", "update_ms", "vision_forward_ms", "vision_backward_ms", "text_forward_ms", "text_backward_ms"})
-    result[key] = std::round(median(times[key]) * 1e5) / 100;
-  result["tflops"] = flops / median(times["step_ms"]) / 1e12;
+    result[key] = std::round(median(timings.seconds[key]) * 1e5) / 100;
+  result["tflops"] = timings.flops / median(timings.seconds["step_ms"]) / 1e12;
   result["peak_rss_mib"] = peak_resident_bytes() >> 20;
-  result["losses"] = losses;
+  result["peak_memory_mib"] = peak_device_bytes() >> 20;
+  result["losses"] = timings.losses;
   return result;
 }
 
@@ -142,8 +188,8 @@ int step_bench_command(int argc, char** argv) {
   app.add_option("--threads", flags.threads, "intra-op threads")->check(CLI::Range(1, 1024));
   app.add_option("--steps", flags.steps, "timed steps, after two to warm up")->check(CLI::Range(1, 10000));
   app.add_option("--batch", flags.batch, "safetensors with input_ids, labels, pixel_values, image_grid_thw");
-  app.add_option("--device", flags.device)->check(CLI::IsMember({"cpu"}));
-  app.add_option("--dtype", flags.dtype)->check(CLI::IsMember({"fp32", "bf16"}));
+  app.add_option("--device", flags.device, "cpu, cuda (the first GPU) or cuda:N");
+  app.add_option("--dtype", flags.dtype)->check(CLI::IsMember(kDTypes));
   app.add_flag("--random", flags.random, "random weights from config.json alone");
   app.add_flag("--json", flags.json, "one line of JSON");
   try {
@@ -151,6 +197,7 @@ int step_bench_command(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : 2;
   }
+  if (flags.device == "cuda") flags.device = "cuda:0";
   try {
     const auto result = measure(flags);
     if (!result.ok()) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "actors/checkpoint/model_io.h"
+#include "actors/host/device.h"
 
 namespace troupe {
 
@@ -52,13 +53,9 @@ Status Actor::set_up() {
   options.axes = {kWholeGroup, kZeroAxes, {Axis::kSp}, {Axis::kTp}};
   if (!slot.data_address.empty()) options.interface_address = slot.data_address;
   options.timeout = std::chrono::minutes(10);
-  if (group.mesh.ranks() == 1) {
-    world_ = create_solo_world();
-  } else {
-    TROUPE_ASSIGN(world_, create_gloo_world(options, job_.control->store()));
-  }
+  TROUPE_ASSIGN(world_, create_group_world(std::move(options), job_.device, job_.control->store()));
   job_.control->report_phase("loading the weights of group " + group.name);
-  store_ = std::make_unique<ParameterStore>(job_.config, store_options(job_, group, rank_, at::kCPU));
+  store_ = std::make_unique<ParameterStore>(job_.config, store_options(job_, group, rank_, job_.device));
   const bool training = job_.trained(group_) && job_.assignment.mode == "train";
   if (job_.spec.model.init == ModelInit::kRandom) initialise_random(*store_, job_.spec.training.seed);
   if (training) optimizer_ = create_group_optimizer(*store_, *world_, job_.spec.training.optimizer, group.zero);

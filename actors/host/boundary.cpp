@@ -6,6 +6,8 @@
 
 #include <set>
 
+#include "actors/kernels/device_copy.h"
+
 namespace troupe {
 namespace {
 
@@ -14,7 +16,7 @@ constexpr uint32_t kNumbersEdge = 0xffff;
 at::Tensor index_tensor(const std::vector<int64_t>& values, at::Device device) {
   // The vectors live as long as the step's plans, longer than any use of the view.
   const at::Tensor view = at::from_blob(const_cast<int64_t*>(values.data()), {static_cast<int64_t>(values.size())}, at::kLong);
-  return device.is_cpu() ? view : view.to(device);
+  return copy_to_device(view, device);
 }
 
 Payload payload_of(const at::Tensor& contiguous) {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "actors/host/device.h"
 #include "actors/host/memory.h"
 
 namespace troupe {
@@ -116,7 +117,10 @@ Result<StepOutcome> Executor::run(const Program& program, StepInput& input, int6
   if (!evaluation) outcome.lr = learning_rates(plan.step);
   for (const Instruction& i : expand(program, shape_of(program, plan))) {
     const auto begin = std::chrono::steady_clock::now();
-    const auto account = [&] { outcome.seconds[{i.group, i.op}] += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
+    const auto account = [&] {
+      if (fence_) synchronise(job_.device);
+      outcome.seconds[{i.group, i.op}] += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    };
     if (i.op == Op::kCombine) {
       TROUPE_RETURN_IF_ERROR(combine(outcome, evaluation));
       account();

@@ -34,6 +34,8 @@ class Executor {
   Result<StepOutcome> train(StepInput& input, int64_t updates, const GradientHook& hook);
   /// Forward passes only.
   Result<StepOutcome> evaluate(StepInput& input);
+  /// With fences, StepOutcome::seconds holds what the device spent, not what handing it the work took; steps then run slower on GPUs.
+  void fence_instructions(bool fence) { fence_ = fence; }
 
  private:
   Result<StepOutcome> run(const Program& program, StepInput& input, int64_t updates, bool evaluation, const GradientHook& hook);
@@ -45,6 +47,7 @@ class Executor {
   const JobContext& job_;
   std::vector<std::unique_ptr<Actor>>& actors_;
   Boundary& boundary_;
+  bool fence_ = false;
 };
 
 }  // namespace troupe

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +19,7 @@ namespace troupe {
 struct JobContext {
   HostControl* control = nullptr;
   HostAssignment assignment;
+  at::Device device = at::kCPU;            // of this host's slot
   JobSpec spec;
   ModelConfig config;
   std::unique_ptr<Dataset> data;           // data.sources or data.synthetic

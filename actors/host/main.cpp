@@ -4,6 +4,7 @@
 
 #include "actors/bench/step_bench.h"
 #include "actors/data/index_command.h"
+#include "actors/host/device.h"
 #include "actors/host/host.h"
 #include "actors/host/memory.h"
 
@@ -44,6 +45,21 @@ int host_command(int argc, char** argv) {
   return 1;
 }
 
+/// `troupe-actor devices cuda:0 cuda:1`: asked before a job starts whether this build on this machine has them.
+int devices_command(int argc, char** argv) {
+  for (int i = 2; i < argc; ++i) {
+    SlotInfo slot;
+    slot.node = "local";
+    slot.index = i - 2;
+    slot.device = argv[i];
+    const auto device = open_device(slot);
+    if (device.ok()) continue;
+    std::fprintf(stderr, "%s\n", device.error().message.c_str());
+    return 2;
+  }
+  return 0;
+}
+
 }  // namespace
 }  // namespace troupe
 
@@ -51,12 +67,13 @@ int main(int argc, char** argv) {
   troupe::install_counting_allocator();
   const std::string verb = argc > 1 ? argv[1] : "";
   if (verb == "host") return troupe::host_command(argc, argv);
+  if (verb == "devices") return troupe::devices_command(argc, argv);
   if (verb == "index") return troupe::index_command(argc, argv);
   if (verb == "bench" && argc > 2 && std::string(argv[2]) == "step") return troupe::step_bench_command(argc - 2, argv + 2);
   if (verb == "bench") {
     std::fprintf(stderr, "troupe bench: unknown bench '%s' (valid: step)\n", argc > 2 ? argv[2] : "");
     return 2;
   }
-  std::fprintf(stderr, "troupe-actor: started by 'troupe'; unknown verb '%s' (valid: host, index, bench)\n", verb.c_str());
+  std::fprintf(stderr, "troupe-actor: started by 'troupe'; unknown verb '%s' (valid: host, index, devices, bench)\n", verb.c_str());
   return 2;
 }

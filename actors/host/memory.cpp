@@ -5,11 +5,13 @@
 #include <malloc.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
 
 namespace troupe {
 namespace {
@@ -20,6 +22,25 @@ constexpr int kOwners = 64;
 std::array<std::atomic<int64_t>, kOwners> g_live{};
 std::array<std::atomic<int64_t>, kOwners> g_peak{};
 thread_local int t_owner = 0;
+
+/// Metered accounting, owner thread only: what changed since the last reading belongs to the owner of that span.
+struct Metered {
+  MemoryMeter meter;
+  MemoryReading last;
+  int64_t reserved_peak = 0;
+  std::array<int64_t, kOwners> live{}, peak{};
+};
+Metered g_metered;
+
+void close_span(int owner) {
+  const MemoryReading now = g_metered.meter();
+  int64_t& live = g_metered.live[static_cast<size_t>(owner)];
+  int64_t& peak = g_metered.peak[static_cast<size_t>(owner)];
+  peak = std::max(peak, live + now.peak - g_metered.last.live);
+  live += now.live - g_metered.last.live;
+  g_metered.last = now;
+  g_metered.reserved_peak = std::max(g_metered.reserved_peak, now.reserved_peak);
+}
 
 struct BlockHeader {
   size_t bytes;
@@ -70,10 +91,34 @@ void install_counting_allocator() {
   c10::SetCPUAllocator(&allocator, /*priority=*/100);
 }
 
-void count_allocations_for(int owner) { t_owner = owner; }
-int64_t live_bytes(int owner) { return g_live[static_cast<size_t>(owner)].load(std::memory_order_relaxed); }
-int64_t peak_bytes(int owner) { return g_peak[static_cast<size_t>(owner)].load(std::memory_order_relaxed); }
-void reset_peak(int owner) { g_peak[static_cast<size_t>(owner)].store(live_bytes(owner), std::memory_order_relaxed); }
+void charge_by_meter(MemoryMeter meter) {
+  g_metered = {};
+  g_metered.meter = std::move(meter);
+  if (g_metered.meter) g_metered.last = g_metered.meter();
+}
+
+void count_allocations_for(int owner) {
+  if (g_metered.meter) close_span(t_owner);
+  t_owner = owner;
+}
+
+int64_t live_bytes(int owner) {
+  const auto at = static_cast<size_t>(owner);
+  return g_metered.meter ? g_metered.live[at] : g_live[at].load(std::memory_order_relaxed);
+}
+
+int64_t peak_bytes(int owner) {
+  const auto at = static_cast<size_t>(owner);
+  return g_metered.meter ? g_metered.peak[at] : g_peak[at].load(std::memory_order_relaxed);
+}
+
+void reset_peak(int owner) {
+  const auto at = static_cast<size_t>(owner);
+  g_metered.peak[at] = g_metered.live[at];
+  g_peak[at].store(g_live[at].load(std::memory_order_relaxed), std::memory_order_relaxed);
+}
+
+int64_t peak_device_bytes() { return g_metered.meter ? g_metered.reserved_peak : peak_resident_bytes(); }
 
 int64_t peak_resident_bytes() {
   rusage usage{};

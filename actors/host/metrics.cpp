@@ -70,7 +70,7 @@ int next_attempt(const std::string& run_folder, int64_t step) {
 std::string local_line(const JobContext& job, const std::vector<std::unique_ptr<Actor>>& actors, const std::vector<int64_t>& activation_peaks) {
   constexpr double kMib = 1024.0 * 1024.0;
   nlohmann::ordered_json j;
-  j["peak_memory_mib"] = static_cast<double>(peak_resident_bytes()) / kMib;
+  j["peak_memory_mib"] = static_cast<double>(peak_device_bytes()) / kMib;
   for (size_t a = 0; a < actors.size(); ++a)
     j["activation_peak_mib"][job.group(actors[a]->group()).name + "/" + std::to_string(actors[a]->rank())] = static_cast<double>(activation_peaks[a]) / kMib;
   return j.dump();

@@ -8,16 +8,16 @@
 #include <algorithm>
 
 #include "actors/kernels/attention.h"
+#include "actors/kernels/device_copy.h"
 
 namespace troupe::cuda {
 namespace {
 
 /// Segment bounds as the kernels want them: int32 on the device.
 at::Tensor device_bounds(const std::vector<int64_t>& cu_seqlens, const at::Tensor& like) {
-  // Pinned, so that the copy is ordered on the stream and the host does not wait for it.
-  at::Tensor bounds = at::empty({static_cast<int64_t>(cu_seqlens.size())}, at::TensorOptions(at::kInt).pinned_memory(true));
+  at::Tensor bounds = at::empty({static_cast<int64_t>(cu_seqlens.size())}, at::kInt);
   std::transform(cu_seqlens.begin(), cu_seqlens.end(), bounds.data_ptr<int32_t>(), [](int64_t x) { return static_cast<int32_t>(x); });
-  return bounds.to(like.device(), at::kInt, true);
+  return copy_to_device(bounds, like.device());
 }
 
 int64_t longest(const std::vector<int64_t>& cu_seqlens) {

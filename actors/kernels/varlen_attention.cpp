@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "actors/kernels/attention.h"
+#include "actors/kernels/device_copy.h"
 #include "actors/kernels/kernels.h"
 #include "base/result.h"
 
@@ -93,7 +94,7 @@ at::Tensor varlen_attention(const at::Tensor& q, const at::Tensor& k, const at::
     return VarlenAttentionFunction::apply(q, k, v, segments);
   }
   TROUPE_CHECK(static_cast<int64_t>(kv_of_query.size()) == q.size(1));
-  const at::Tensor map = at::tensor(kv_of_query, at::TensorOptions(at::kLong)).to(q.device());
+  const at::Tensor map = copy_to_device(at::tensor(kv_of_query, at::TensorOptions(at::kLong)), q.device());
   return VarlenAttentionFunction::apply(q, HeadsOfQueriesFunction::apply(k, map), HeadsOfQueriesFunction::apply(v, map), segments);
 }
 

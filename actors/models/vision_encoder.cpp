@@ -12,6 +12,7 @@
 #include <cmath>
 #include <string>
 
+#include "actors/kernels/device_copy.h"
 #include "actors/kernels/kernels.h"
 #include "actors/models/sequence_attention.h"
 
@@ -95,7 +96,7 @@ class Qwen25VisionEncoder final : public VisionEncoder {
       rows = at::empty({0, config_.out_hidden}, options_);
     } else {
       const at::AutoGradMode recording(keep_context);
-      const at::Tensor root = encode(make_tables(layout), patches.to(options_));
+      const at::Tensor root = encode(make_tables(layout), copy_to_device(patches, options_.device()).to(options_));
       if (root.requires_grad()) kept->rows = root;
       rows = root.detach();
     }
@@ -133,8 +134,8 @@ class Qwen25VisionEncoder final : public VisionEncoder {
     const at::Tensor rows = at::tensor(tables.plan.rows, at::kFloat).unsqueeze(1).mul(frequencies);
     const at::Tensor columns = at::tensor(tables.plan.columns, at::kFloat).unsqueeze(1).mul(frequencies);
     const at::Tensor angles = at::cat({rows, columns, rows, columns}, 1);
-    tables.cos = angles.cos().to(options_.device());
-    tables.sin = angles.sin().to(options_.device());
+    tables.cos = copy_to_device(angles.cos(), options_.device());
+    tables.sin = copy_to_device(angles.sin(), options_.device());
     return tables;
   }
 

@@ -73,12 +73,12 @@ def end_group(process):
             continue
 
 
-def start_run(troupe, spec, run, timeout):
-    """Returns a complaint, or None when the run ended well."""
+def start_run(troupe, spec, run, timeout, more=()):
+    """`more`: further arguments. Returns a complaint, or None when the run ended well."""
     shutil.rmtree(run, ignore_errors=True)
     log = Path(f"{run}.out")
     with open(log, "w") as out:
-        process = subprocess.Popen([troupe, "run", str(spec), "--run-dir", str(run)], stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+        process = subprocess.Popen([troupe, "run", str(spec), "--run-dir", str(run), *more], stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                                    start_new_session=True)
         try:
             code = process.wait(timeout)
