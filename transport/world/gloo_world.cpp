@@ -183,6 +183,14 @@ Communicator& GlooWorld::over(AxisSet axes) {
   return *found->second;
 }
 
+/// Returns when every rank has all of its connections: one that left earlier would fail those that still connect.
+Status wait_for_all(const WorldOptions& options, KvStore& store) {
+  const std::string all = options.name + "/gloo-connected/all";
+  TROUPE_ASSIGN(const int64_t connected, store.add(options.name + "/gloo-connected/count", 1));
+  if (connected == options.mesh.ranks()) return store.set(all, "1");
+  return store.get(all, options.timeout).status();
+}
+
 Result<std::unique_ptr<GlooLinks>> connect(const WorldOptions& options, KvStore& store) {
   const std::string name = "world " + options.name + ", rank " + std::to_string(options.rank);
   try {
@@ -191,6 +199,8 @@ Result<std::unique_ptr<GlooLinks>> connect(const WorldOptions& options, KvStore&
     gloo->devices = {c10d::ProcessGroupGloo::createDeviceForHostname(options.interface_address)};
     auto group = c10::make_intrusive<c10d::ProcessGroupGloo>(
         make_kv_c10d_store(store, options.name + "/gloo/", options.timeout), options.rank, options.mesh.ranks(), gloo);
+    const Status met = wait_for_all(options, store);
+    if (!met.ok()) return wrap(met.error(), name + " could not meet its peers");
     return std::make_unique<GlooLinks>(std::move(group), name, options.timeout);
   } catch (const ErrorException& e) {
     return wrap(e.error, name + " could not meet its peers");

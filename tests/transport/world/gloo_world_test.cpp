@@ -62,6 +62,13 @@ TEST_CASE("a peer that never comes to the rendezvous is a deadline, not a hang")
   CHECK(world.error().to_string().find("g1/lonely") != std::string::npos);
 }
 
+TEST_CASE("a rank that leaves as soon as it is connected fails nobody who is still connecting") {
+  for (int round = 0; round < 20; ++round) {
+    const auto errors = run_ranks(Mesh().set(Axis::kTp, 4), {AxisSet{Axis::kTp}}, [](World&) {});
+    REQUIRE(errors == std::vector<std::string>());
+  }
+}
+
 TEST_CASE("abort from another thread frees a rank inside a collective, and every later call") {
   const auto errors = run_ranks(Mesh().set(Axis::kTp, 2), {AxisSet{Axis::kTp}}, [](World& world) {
     if (world.rank() == 1) return;  // never takes part; its world ends, but the other's end must not depend on that
