@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "actors/kernels/device_copy.h"
 #include "actors/kernels/kernels.h"
 #include "actors/models/text_head.h"
 #include "actors/models/text_layer.h"
@@ -26,7 +27,7 @@ Indices to_host(const at::Tensor& tensor) {
 at::Tensor to_device(const Indices& values, at::Device device) {
   at::Tensor host = at::empty({static_cast<int64_t>(values.size())}, at::kLong);
   std::copy(values.begin(), values.end(), host.mutable_data_ptr<int64_t>());
-  return host.to(device);
+  return copy_to_device(host, device);
 }
 
 /// Rows of one list that fall into [begin, end), counted from begin.
@@ -122,7 +123,7 @@ TextUnitPlan QwenTextDecoder::plan_unit(const TextUnitBatch& batch, const Indice
                     loss,
                     to_device(loss_rows, device_),
                     to_device(rows_between(loss_rows, first, first + tokens.local_rows()), device_)};
-  rotary_tables(text_, batch.positions.to(device_), plan.cos, plan.sin);
+  rotary_tables(text_, copy_to_device(batch.positions, device_), plan.cos, plan.sin);
   return plan;
 }
 
@@ -188,7 +189,7 @@ TextHeadOutput QwenTextDecoder::run_unit(const TextUnitBatch& batch, const TextU
   at::NoGradGuard no_graph;
   TextHeadInput head;
   head.hidden = plan.loss.gather(kept.output.detach());
-  head.targets = batch.targets.to(device_);
+  head.targets = copy_to_device(batch.targets, device_);
   head.weight = head_;
   head.first_token = first_token_;
   head.tokens = tokens_;
