@@ -14,7 +14,11 @@ using namespace std::chrono_literals;
 
 namespace {
 
-enum ChildResult { kFreed = 0, kNotConnected = 1, kWrongCode = 2, kTooLate = 3, kNoMessage = 4 };
+enum ChildResult { kFreed = 0, kNotConnected = 1, kWrongCode = 2, kTooLate = 3, kNoMessage = 4, kSlowEnd = 5 };
+
+/// On an idle machine the wait ends at once and the channel within a second. A busy one adds seconds; a wait that the notice
+/// does not end takes a minute.
+constexpr std::chrono::seconds kWaitBound{5}, kEndBound{15};
 
 /// Sends a large message, waits for another, and must be freed by the notice: once with its own send cut off, once with
 /// a receive.
@@ -35,7 +39,8 @@ int survive(KvStore& store) {
   control.join();
   channel->reset();
   if (received.ok() || received.error().code != ErrorCode::kUnavailable) return kWrongCode;
-  return freed - noticed < 1s && std::chrono::steady_clock::now() - noticed < 3s ? kFreed : kTooLate;
+  if (freed - noticed >= kWaitBound) return kTooLate;
+  return std::chrono::steady_clock::now() - noticed < kEndBound ? kFreed : kSlowEnd;
 }
 
 /// Sends one message whole, then goes away with several large ones under way in both directions.
@@ -53,8 +58,7 @@ int go_away(KvStore& store, int signal) {
 }  // namespace
 
 TEST_CASE(
-    "a peer that is killed or stopped inside large transfers takes nobody with it, and its waits end within a second "
-    "of the notice") {
+    "a peer that is killed or stopped inside large transfers takes nobody with it, and the notice ends the waits for it") {
   const int signal = GENERATE(SIGKILL, SIGSTOP);
   SharedKvStore store;
   const int survivor = fork_child([&] { return survive(store); });
