@@ -47,7 +47,8 @@ struct ChannelCounters {
   uint64_t messages_sent = 0, bytes_sent = 0, messages_received = 0, bytes_received = 0, stale_dropped = 0;
 };
 
-/// The endpoint of this slot towards the peers of one kind. `send` and `post_receive` never block on the peer; thread-safe.
+/// The endpoint of this slot towards the peers of one kind. Destroyed only after all peers have flushed: a transport may still be
+/// attaching to the memory of a peer that it never sent to. `send` and `post_receive` never block on the peer; thread-safe.
 class Channel {
  public:
   virtual ~Channel() = default;

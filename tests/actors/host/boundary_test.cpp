@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 
+#include <barrier>
 #include <catch2/catch.hpp>
 #include <mutex>
 #include <thread>
@@ -45,8 +46,20 @@ struct Moved {
   int64_t wire = 0, local = 0;
 };
 
+/// Arrives when a slot's thread leaves, whatever happened: no slot lets go of its boundary before all have flushed.
+class LeaveTogether {
+ public:
+  explicit LeaveTogether(std::barrier<>& all) : all_(all) {}
+  ~LeaveTogether() { all_.arrive_and_wait(); }
+  LeaveTogether(const LeaveTogether&) = delete;
+  LeaveTogether& operator=(const LeaveTogether&) = delete;
+
+ private:
+  std::barrier<>& all_;
+};
+
 /// What one slot does: every actor on it sends its rows, receives its rows, and sends gradients back.
-void run_slot(const Layout& layout, int self, KvStore& store, Faults& faults, Moved& moved) {
+void run_slot(const Layout& layout, int self, KvStore& store, Faults& faults, Moved& moved, std::barrier<>& all) {
   const auto check = [&](const Status& s) {
     if (!s.ok()) faults.add("slot " + std::to_string(self) + ": " + s.error().to_string());
     return s.ok();
@@ -63,6 +76,7 @@ void run_slot(const Layout& layout, int self, KvStore& store, Faults& faults, Mo
   spec.groups[1].tp_sequence = layout.sequence;
   const auto job = small_job(control, spec, make_random_batch(shape, small_config(), 3));
   auto made = Boundary::create(*job);
+  const LeaveTogether together(all);
   if (!check(made.status())) return;
   Boundary& boundary = **made;
   BatchPlanner planner(job->data->index(), job->training_samples, batch_plan_options(job->spec, 2, 6));
@@ -122,8 +136,9 @@ TEST_CASE("integer-tagged rows and gradients reach their places for every pair o
     MemoryKvStore store;
     Faults faults;
     Moved moved;
+    std::barrier<> all(layout.slots);
     std::vector<std::thread> slots;
-    for (int s = 0; s < layout.slots; ++s) slots.emplace_back([&, s] { run_slot(layout, s, store, faults, moved); });
+    for (int s = 0; s < layout.slots; ++s) slots.emplace_back([&, s] { run_slot(layout, s, store, faults, moved, all); });
     for (std::thread& t : slots) t.join();
     INFO(layout.name);
     for (const std::string& fault : faults.list) UNSCOPED_INFO(fault);
@@ -137,6 +152,7 @@ TEST_CASE("integer-tagged rows and gradients reach their places for every pair o
 TEST_CASE("numbers of one group reach every rank of another") {
   MemoryKvStore store;
   std::vector<std::vector<double>> got(3);
+  std::barrier<> all(3);
   std::vector<std::thread> slots;
   for (int s = 0; s < 3; ++s)
     slots.emplace_back([&, s] {
@@ -145,6 +161,7 @@ TEST_CASE("numbers of one group reach every rank of another") {
       spec.groups[0].mesh.set(Axis::kSp, 2);
       const auto job = small_job(control, spec, make_random_batch({1, 4, 4, 3}, small_config(), 1));
       auto boundary = Boundary::create(*job);
+      const LeaveTogether together(all);
       if (!boundary.ok()) return;
       BatchPlanner planner(job->data->index(), job->training_samples, batch_plan_options(job->spec, 2, 1));
       const StepPlan plan = planner.plan(1);

@@ -14,7 +14,7 @@ namespace {
 
 /// One process with both groups on one slot.
 struct Trainer {
-  explicit Trainer(const JobSpec& spec, BatchShape shape = {4, 4, 6, 7}) : control(small_assignment(0, {{0}, {0}}, 1)) {
+  explicit Trainer(const JobSpec& spec, BatchShape shape = {4, 4, 6, 20}) : control(small_assignment(0, {{0}, {0}}, 1)) {
     job = small_job(control, spec, make_random_batch(shape, small_config(), 5));
     auto made = Boundary::create(*job);
     REQUIRE(made.ok());

@@ -11,7 +11,7 @@ namespace {
 std::unique_ptr<JobContext> feed_job(LocalControl& control, int sp = 1) {
   JobSpec spec = small_spec(4);
   spec.groups[0].mesh.set(Axis::kSp, sp);
-  return small_job(control, spec, make_random_batch({4, 6, 10, 7}, small_config(), 5));
+  return small_job(control, spec, make_random_batch({4, 6, 10, 20}, small_config(), 5));
 }
 }  // namespace
 
@@ -27,7 +27,7 @@ TEST_CASE("the feed gives steps in order, each with the input of its members") {
     CHECK(input->vision[1].empty());
     REQUIRE(input->text[1].size() == 4);
     const TextUnitBatch& unit = input->text[1][0];
-    CHECK(unit.ids.size(0) == 7 + 15 + 2);
+    CHECK(unit.ids.size(0) == 20 + 15 + 2);
     CHECK(unit.positions.size(1) == unit.ids.size(0));
     CHECK(unit.vision_positions.size(0) == 15);
     CHECK(unit.loss_rows.size(0) == static_cast<int64_t>(unit.loss_samples.size()));
@@ -65,6 +65,7 @@ TEST_CASE("targets are the tokens after their rows, within a sample") {
   auto input = make_step_input(*job, *job->data, planner.plan(1), {{1, 0}}, {});
   REQUIRE(input.ok());
   const TextUnitBatch& unit = input->text[0][2];
+  REQUIRE(unit.loss_rows.size(0) == 12);
   for (int64_t r = 0; r < unit.loss_rows.size(0); ++r)
     CHECK(unit.ids[unit.loss_rows[r].item<int64_t>() + 1].item<int64_t>() == unit.targets[r].item<int64_t>());
 }

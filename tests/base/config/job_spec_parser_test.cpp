@@ -130,7 +130,7 @@ TEST_CASE("a written spec reads back as the same value, whatever its form") {
       Lines{}.text(),
       Lines{}.text() + "placement: {vision: 2, text: 2}\nthreads: 3\nschedule: {credits: 7}\n",
       Lines{}.text() + "placement: {vision: ['a:0-1'], text: ['b:*']}\nname: no\ndevice: cpu\n",
-      Lines{}.text() + "debug: {dump: {steps: [0, 4], samples: true, weights: true}}\neval: {max_samples: 9}\n",
+      Lines{}.text() + "debug: {dump: {steps: [1, 4], samples: true, weights: true}}\neval: {max_samples: 9}\n",
       "model: {path: \"with \\\"quotes\\\", #hash: and $${braces}\", init: random, dtype: bf16-pure}\n"
       "data: {sources: [{path: a.json, take: 7}, {path: b.json, take: 0.25}], shuffle: false, too_long: truncate_text, "
       "supervise: last}\n"
