@@ -19,13 +19,13 @@ TEST_CASE("a manifest names nodes, devices and addresses") {
       "'${HOME}/x'}\ntimeouts: {register: 2m, lease: 3}\n"
       "nodes:\n  - {name: a, address: 10.0.0.1, devices: {cuda: [0, 2, 3], memory_gib: 80}}\n  - {name: b, address: "
       "10.0.0.2, devices: {cpu: 4, threads: 2}}\n",
-      "/c/lab.yaml", {{"HOME", "/root"}});
+      "/c/lab.yaml", {{"HOME", "/home/ada"}});
   if (!m.ok()) FAIL(m.error().message);
   CHECK(m->nodes[0].cuda == std::vector<int>{0, 2, 3});
   CHECK(m->nodes[0].memory_bytes == int64_t{80} << 30);
   CHECK(m->nodes[1].cpu_slots == 4);
   CHECK(m->nodes[1].threads == 2);
-  CHECK(m->env.at("A") == "/root/x");
+  CHECK(m->env.at("A") == "/home/ada/x");
   CHECK(m->timeouts.register_worker == std::chrono::minutes(2));
   CHECK(m->timeouts.lease == std::chrono::seconds(3));
   CHECK(m->security == "token");
