@@ -142,7 +142,7 @@ case "${arguments[0]:-}" in
   --bundle) bundle "${arguments[1]:-build/cuda}" "${arguments[2]:-.carry}" "$nccl" ;;
   --build)
     # Nothing is packed in vain: without a GPU this ends at once.
-    [ -e /dev/nvidia0 ] || { echo "skipped: no GPU here (/dev/nvidia0 does not exist)"; exit 77; }
+    compgen -G '/dev/nvidia[0-9]*' >/dev/null || { echo "skipped: no GPU here (there is no /dev/nvidia0 or higher)"; exit 77; }
     bundle "${arguments[1]}" "${arguments[1]}/carry" "$nccl"
     run_bundle "${arguments[1]}/carry" ;;
   *) run_bundle "${arguments[0]:-.carry}" ;;

@@ -50,7 +50,7 @@ Result<std::vector<Slot>> local_slots(const JobSpec& spec, const Machine& machin
   const bool cuda = spec.device == "cuda" || (spec.device == "auto" && machine.cuda_devices > 0);
   if (cuda && machine.cuda_devices == 0)
     return invalid_argument(
-        "key 'device': value 'cuda', but this machine has no GPU (/dev/nvidia0 does not exist); valid: auto, cpu, or "
+        "key 'device': value 'cuda', but this machine has no GPU (there is no /dev/nvidia0 or higher); valid: auto, cpu, or "
         "--cluster FILE");
   const int count = cuda ? machine.cuda_devices : slots_wanted(spec);
   std::vector<Slot> out;
@@ -184,7 +184,12 @@ Placement compacted(const std::vector<Slot>& available, std::vector<std::vector<
 Machine this_machine() {
   Machine m;
   std::error_code ec;
-  while (std::filesystem::exists("/dev/nvidia" + std::to_string(m.cuda_devices), ec)) ++m.cuda_devices;
+  // A container may hold any of its machine's GPUs: CUDA counts them from 0, whatever their numbers here.
+  for (const auto& entry : std::filesystem::directory_iterator("/dev", ec)) {
+    const std::string name = entry.path().filename().string();
+    const bool numbered = name.starts_with("nvidia") && name.size() > 6 && name.find_first_not_of("0123456789", 6) == std::string::npos;
+    m.cuda_devices += numbered ? 1 : 0;
+  }
   cpu_set_t set;
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof(set), &set) == 0) m.cores = std::max(1, CPU_COUNT(&set));

@@ -109,7 +109,7 @@ TEST_CASE("without a manifest the machine's GPUs are the slots, or as many CPU s
   CHECK(place(s, nullptr, {0, 8})->slots[3].device == "cpu");
   s.device = "cuda";
   CHECK(place(s, nullptr, {0, 8}).error().message ==
-        "key 'device': value 'cuda', but this machine has no GPU (/dev/nvidia0 does not exist); valid: auto, cpu, or "
+        "key 'device': value 'cuda', but this machine has no GPU (there is no /dev/nvidia0 or higher); valid: auto, cpu, or "
         "--cluster FILE");
   s.device = "cpu";
   s.threads = 5;
