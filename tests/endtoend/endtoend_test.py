@@ -1,0 +1,219 @@
+"""Runs the real driver, workers and actor hosts on small jobs and checks what a person relies on.
+
+Usage: endtoend_test.py --troupe BUILD/bin/troupe [-k WORD]
+"""
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SHAPES = ROOT / "examples" / "shapes"
+TROUPE = None
+
+SPEC = """name: small
+model: {{path: {model}, init: random, dtype: {dtype}}}
+groups:
+  vision: {{components: [vision, merger], mesh: {{{vision}}}, zero: {zero}}}
+  text: {{components: [text], mesh: {{{text}}}, tp_sequence: {sequence}}}
+placement: {placement}
+device: cpu
+data: {data}
+training:
+  steps: {steps}
+  global_batch: {batch}
+  microbatch: {{samples: {micro}}}
+  optimizer: {{lr: 1.0e-3, clip: 1.0}}
+  schedule: {{type: constant}}
+checkpoint: {{every: {every}, export: {export}}}
+"""
+RECORDS = "{{sources: [{{path: {shapes}/train.jsonl, image_root: {shapes}/images, take: 64}}]}}".format(shapes=SHAPES)
+
+
+def spec(**changes):
+    values = dict(model=SHAPES / "model", dtype="fp32", vision="sp: 2", text="tp: 2", zero=1, sequence="false", placement="colocated",
+                  data=RECORDS, steps=4, batch=8, micro=4, every=0, export="never")
+    values.update(changes)
+    return SPEC.format(**values)
+
+
+def read_lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def wait_for(condition, seconds, what):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.05)  # a poll of other processes, bounded by the deadline
+    raise AssertionError(f"not within {seconds} s: {what}")
+
+
+class EndToEnd(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="troupe-endtoend-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def write(self, name="job.yaml", **changes):
+        path = self.folder / name
+        path.write_text(spec(**changes))
+        return path
+
+    def troupe(self, *arguments, code=0, timeout=240):
+        done = subprocess.run([TROUPE, *map(str, arguments)], capture_output=True, text=True, timeout=timeout, start_new_session=True)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done
+
+    def run_job(self, name, *arguments, **changes):
+        run = self.folder / name
+        self.troupe("run", self.write(name + ".yaml", **changes), "--run-dir", run, *arguments)
+        return run
+
+    def metrics(self, run):
+        return read_lines(run / "metrics.jsonl")
+
+    def losses(self, run):
+        return [(row["step"], row["loss"], row["grad_norm"]) for row in self.metrics(run) if "loss" in row]
+
+    def assert_close(self, a, b):
+        self.assertEqual(len(a), len(b))
+        for (step, x, _), (_, y, _) in zip(a, b):
+            self.assertLess(abs(x - y), 1e-5 * abs(x), f"loss of step {step}")
+
+    def start(self, name, **changes):
+        """A running job that has done a step, and its process."""
+        run = self.folder / name
+        process = subprocess.Popen([TROUPE, "run", self.write(name + ".yaml", steps=5000, **changes), "--run-dir", run], stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, text=True, start_new_session=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(lambda: process.poll() is None and os.killpg(process.pid, signal.SIGKILL))
+        wait_for(lambda: (run / "metrics.jsonl").exists() and self.metrics(run), 120, "the first step")
+        return run, process
+
+    def test_a_repeated_run_is_bitwise_equal_and_layouts_agree(self):
+        first = self.losses(self.run_job("first"))
+        self.assertEqual(first, self.losses(self.run_job("again")))
+        self.assert_close(first, self.losses(self.run_job("one", vision="sp: 1", text="tp: 1", zero=0)))
+        self.assert_close(first, self.losses(self.run_job("apart", vision="sp: 3", text="tp: 3", sequence="true", placement="disjoint")))
+
+    def test_every_row_crosses_once(self):
+        for row in self.metrics(self.run_job("apart", vision="sp: 3", placement="disjoint")):
+            self.assertEqual(row["wire_rows"], row["vision_rows"])
+            self.assertEqual(row["in_process_rows"], 0)
+        for row in self.metrics(self.run_job("together", vision="sp: 1", text="tp: 1")):
+            self.assertEqual(row["in_process_rows"], row["vision_rows"])
+
+    def test_a_resumed_run_goes_on_bit_by_bit(self):
+        whole = self.run_job("whole", steps=6)
+        half = self.run_job("half", steps=6, every=3)
+        shutil.rmtree(half / "checkpoints" / "step-00000006")
+        rows = (half / "metrics.jsonl").read_text().splitlines(keepends=True)
+        (half / "metrics.jsonl").write_text("".join(rows[:3]))
+        self.troupe("run", self.folder / "half.yaml", "--run-dir", half, "--resume", half)
+        self.assertEqual(self.losses(whole), self.losses(half))
+
+    def test_vision_activations_shrink_with_sequence_ranks(self):
+        model = self.folder / "model"
+        shutil.copytree(SHAPES / "model", model)
+        config = json.loads((model / "config.json").read_text())
+        config["vision_config"]["num_heads"] = 4
+        (model / "config.json").write_text(json.dumps(config))
+        peaks = {}
+        for ranks in (1, 4):
+            run = self.run_job(f"sp{ranks}", model=model, vision=f"sp: {ranks}", text="tp: 1", placement="disjoint", steps=1, batch=1, micro=1,
+                               data="{synthetic: {images: 1, pixels: 448x448, text_tokens: 8}}")
+            peaks[ranks] = max(v for k, v in self.metrics(run)[0]["activation_peak_mib"].items() if k.startswith("vision/"))
+        self.assertLess(peaks[4], 0.35 * peaks[1], peaks)
+
+    def test_text_only_data_trains_without_an_image(self):
+        records = self.folder / "text.jsonl"
+        turn = lambda i: [{"from": "human", "value": f"say {i}"}, {"from": "gpt", "value": str(i)}]
+        records.write_text("".join(json.dumps({"id": str(i), "conversations": turn(i)}) + "\n" for i in range(16)))
+        one = self.losses(self.run_job("one", data=f"{{sources: [{{path: {records}}}]}}", vision="sp: 1", text="tp: 1"))
+        many = self.losses(self.run_job("many", data=f"{{sources: [{{path: {records}}}]}}", vision="dp: 2, sp: 2", text="dp: 2, tp: 2", micro=2))
+        self.assert_close(one, many)
+
+    def test_bf16_stays_near_fp32(self):
+        full, half = (self.losses(self.run_job(d, dtype=d)) for d in ("fp32", "bf16"))
+        for (_, x, _), (_, y, _) in zip(full, half):
+            self.assertLess(abs(x - y), 0.02 * x)
+
+    def test_an_exported_model_is_evaluated_alike(self):
+        run = self.run_job("trained", export="end")
+        for name in ("config.json", "tokenizer.json", "model.safetensors"):
+            self.assertTrue((run / "export" / name).exists(), name)
+        job = self.folder / "eval.yaml"
+        job.write_text(spec() + f"eval: {{sources: [{{path: {SHAPES}/eval.jsonl, image_root: {SHAPES}/images, take: 20}}]}}\n")
+        own = json.loads(self.troupe("eval", job, "--model", run / "export", "--json").stdout)
+        other = json.loads(self.troupe("eval", job, "--model", run / "export", "--json", "--shuffle-images").stdout)
+        self.assertEqual(own["eval_samples"], 20)
+        self.assertNotEqual(own["eval_loss"], other["eval_loss"])
+
+    def test_a_killed_host_ends_the_job_and_is_named(self):
+        run, process = self.start("killed", placement="disjoint")
+        events = read_lines(run / "events.jsonl")
+        hosts = next(e for e in events if e["kind"] == "spawned")["hosts"]
+        victim = next(h["pid"] for h in hosts if h["group"] == "vision" and h["rank"] == 1)
+        os.kill(victim, signal.SIGKILL)
+        output, _ = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 1, output)
+        self.assertIn("vision/1", output)
+        self.assertIn(str(victim), output)
+        result = json.loads((run / "result.json").read_text())
+        self.assertEqual(result["cause"]["pid"], victim)
+        for host in hosts:
+            self.assertFalse(pathlib.Path(f"/proc/{host['pid']}").exists(), host)
+
+    def test_ctrl_c_stops_and_leaves_a_result(self):
+        run, process = self.start("stopped")
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 130, output)
+        self.assertTrue((run / "result.json").exists())
+
+    def test_sigterm_saves_and_the_run_can_be_resumed(self):
+        run, process = self.start("saved")
+        process.send_signal(signal.SIGTERM)
+        output, _ = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 75, output)
+        last = self.losses(run)[-1][0]
+        self.troupe("run", self.folder / "saved.yaml", "--run-dir", run, "--resume", "auto", "--set", f"training.steps={last + 2}")
+        self.assertEqual([step for step, _, _ in self.losses(run)], list(range(1, last + 3)))
+
+    def test_kill_9_of_the_run_leaves_no_process(self):
+        run, process = self.start("abandoned")
+        events = read_lines(run / "events.jsonl")
+        pids = [h["pid"] for e in events if e["kind"] == "spawned" for h in e["hosts"]]
+        process.kill()
+        process.wait(timeout=10)
+        wait_for(lambda: not any(pathlib.Path(f"/proc/{p}").exists() for p in pids), 10, "hosts to be gone")
+
+    def test_two_nodes_train_over_tls(self):
+        manifest = self.folder / "cluster.yaml"
+        node = "  - {{name: {0}, address: 127.0.0.1, devices: {{cpu: 2, threads: 1}}}}\n"
+        manifest.write_text("nodes:\n" + node.format("a") + node.format("b") + "launch: local\nnetwork: {control: '127.0.0.1:0'}\nsecurity: token\n")
+        alone = self.losses(self.run_job("alone", placement="disjoint"))
+        pair = self.losses(self.run_job("pair", "--cluster", manifest, placement="disjoint"))
+        self.assertEqual(alone, pair)
+
+
+def main():
+    global TROUPE
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--troupe", required=True)
+    known, rest = parser.parse_known_args()
+    TROUPE = str(pathlib.Path(known.troupe).resolve())
+    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
+
+
+if __name__ == "__main__":
+    main()
