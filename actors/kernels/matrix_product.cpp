@@ -11,8 +11,9 @@
 namespace troupe {
 namespace {
 
-/// Below this many multiply-adds setting up a oneDNN primitive costs more than it saves.
-constexpr int64_t kSmallProduct = 1 << 18;
+/// oneDNN generates code for every new shape, which takes milliseconds and memory, and row counts change from unit to unit: below this
+/// many multiply-adds (some milliseconds of work) it costs more than its faster product saves.
+constexpr int64_t kSmallProduct = 1 << 28;
 
 using OneDnnLinear = at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&, std::string_view,
                                 at::List<std::optional<at::Scalar>>, std::optional<std::string_view>);
