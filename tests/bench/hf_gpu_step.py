@@ -34,7 +34,7 @@ def options():
 longest = {}  # by the shape of the bounds: reading it from the GPU each time would stall it
 
 
-def attend_over_segments(self, hidden_states, cu_seqlens, rotary_pos_emb=None, position_embeddings=None, **_):
+def attend_over_segments(self, hidden_states, cu_seqlens, *_, position_embeddings, **__):
     rows = hidden_states.shape[0]
     q, k, v = self.qkv(hidden_states).view(rows, 3, self.num_heads, -1).unbind(1)
     q, k = modeling.apply_rotary_pos_emb_vision(q, k, *position_embeddings)
@@ -61,7 +61,7 @@ def new_batch(config, images, grid, text):
     height, width = (int(side) for side in grid.split("x"))
     vision = config.vision_config
     merged = height * width // vision.spatial_merge_size ** 2
-    ids = torch.randint(5, 1000, (images, text + merged + 2), device="cuda")
+    ids = torch.randint(5, min(1000, config.image_token_id), (images, text + merged + 2), device="cuda")
     ids[:, 8] = config.vision_start_token_id
     ids[:, 9:9 + merged] = config.image_token_id
     ids[:, 9 + merged] = config.vision_end_token_id
