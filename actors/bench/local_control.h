@@ -11,9 +11,10 @@ namespace troupe {
 
 class LocalControl final : public HostControl {
  public:
-  explicit LocalControl(HostAssignment assignment) : assignment_(std::move(assignment)) {}
+  /// `shared`: a rendezvous store that several hosts of a test meet through; its own when null. Outlives the control.
+  explicit LocalControl(HostAssignment assignment, KvStore* shared = nullptr) : assignment_(std::move(assignment)), shared_(shared) {}
   const HostAssignment& assignment() const override { return assignment_; }
-  KvStore& store() override { return store_; }
+  KvStore& store() override { return shared_ ? *shared_ : store_; }
   void report_phase(const std::string&) override {}
   void report_ready() override {}
   void report_prepared(int64_t) override {}
@@ -29,6 +30,7 @@ class LocalControl final : public HostControl {
  private:
   HostAssignment assignment_;
   MemoryKvStore store_;
+  KvStore* shared_;
 };
 
 }  // namespace troupe

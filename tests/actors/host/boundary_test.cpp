@@ -64,7 +64,7 @@ void run_slot(const Layout& layout, int self, KvStore& store, Faults& faults, Mo
     if (!s.ok()) faults.add("slot " + std::to_string(self) + ": " + s.error().to_string());
     return s.ok();
   };
-  SlotControl control(small_assignment(self, layout.group_slots, layout.slots), store);
+  LocalControl control(small_assignment(self, layout.group_slots, layout.slots), &store);
   BatchShape shape;
   shape.images = 6;
   shape.grid_h = 6;
@@ -156,7 +156,7 @@ TEST_CASE("numbers of one group reach every rank of another") {
   std::vector<std::thread> slots;
   for (int s = 0; s < 3; ++s)
     slots.emplace_back([&, s] {
-      SlotControl control(small_assignment(s, {{0, 1}, {2}}, 3), store);
+      LocalControl control(small_assignment(s, {{0, 1}, {2}}, 3), &store);
       JobSpec spec = small_spec(1);
       spec.groups[0].mesh.set(Axis::kSp, 2);
       const auto job = small_job(control, spec, make_random_batch({1, 4, 4, 3}, small_config(), 1));

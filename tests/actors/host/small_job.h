@@ -55,29 +55,6 @@ inline JobSpec small_spec(int64_t samples) {
   return spec;
 }
 
-/// A control of one slot, whose rendezvous store may be shared with the controls of other slots.
-class SlotControl final : public HostControl {
- public:
-  SlotControl(HostAssignment assignment, KvStore& store) : local_(std::move(assignment)), store_(store) {}
-  const HostAssignment& assignment() const override { return local_.assignment(); }
-  KvStore& store() override { return store_; }
-  void report_phase(const std::string&) override {}
-  void report_ready() override {}
-  void report_prepared(int64_t) override {}
-  Result<Grant> wait_grant(int64_t step, std::chrono::milliseconds timeout) override { return local_.wait_grant(step, timeout); }
-  void report_step(int64_t, const std::string&, const std::string&) override {}
-  void report_evaluation(int64_t, const std::string&) override {}
-  void report_event(const std::string&, const std::string&) override {}
-  void report_error(const Error&) override {}
-  Status report_finished(const std::string&) override { return {}; }
-  void publish_progress(int64_t, const char*, int, int) override {}
-  bool stop_requested() const override { return false; }
-
- private:
-  LocalControl local_;
-  KvStore& store_;
-};
-
 /// `group_slots` as in the assignment; `self` is this host's slot.
 inline std::unique_ptr<JobContext> small_job(HostControl& control, JobSpec spec, std::unique_ptr<Dataset> data) {
   auto job = std::make_unique<JobContext>();
