@@ -1,5 +1,3 @@
-#include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +16,7 @@
 #include "cli/planning.h"
 #include "cli/rpc/driver_client.h"
 #include "cli/signals.h"
+#include "driver/run/folder_status.h"
 #include "driver/run/log_filter.h"
 
 namespace troupe::cli {
@@ -109,44 +108,10 @@ int print_status(const std::string& text, bool as_json) {
   return kExitDone;
 }
 
-/// A live run holds its folder's lock.
-bool is_locked(const std::string& folder) {
-  const int fd = ::open((folder + "/.lock").c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  const bool locked = ::flock(fd, LOCK_SH | LOCK_NB) != 0;
-  ::close(fd);
-  return locked;
-}
-
-/// What a run folder says by itself.
-int folder_status(const std::string& folder, bool as_json) {
+int print_logs(const std::string& folder, const std::string& group, int rank) {
   std::error_code error;
   if (!fs::exists(folder + "/events.jsonl", error)) return report(not_found(folder + " is no run folder: it has no events.jsonl"));
-  json status = {{"run_folder", fs::absolute(folder).lexically_normal().string()}};
-  std::istringstream events(file_text(folder + "/events.jsonl"));
-  for (std::string line; std::getline(events, line);) {
-    const json event = json::parse(line, nullptr, false);
-    if (!event.is_object()) continue;
-    status["last_event"] = event;
-    if (event.value("kind", "") == "spawned") status["hosts"] = event["hosts"];
-    if (event.value("kind", "") == "phase") status["phase"] = event["phase"];
-    if (event.contains("job")) status["job"] = event["job"];
-  }
-  const json result = json::parse(file_text(folder + "/result.json"), nullptr, false);
-  if (result.is_object()) {
-    status["phase"] = "ended";
-    status["result"] = result;
-    status["step"] = result.value("steps_done", int64_t{0});
-    status["name"] = result.value("name", "");
-  } else if (!is_locked(folder)) {
-    status["phase"] = "lost";  // no driver and no result: it was killed
-  }
-  return print_status(status.dump(), as_json);
-}
-
-int print_logs(const std::string& folder, const std::string& group, int rank) {
-  const auto events = file_text(folder + "/events.jsonl");
-  std::istringstream lines(events);
+  std::istringstream lines(file_text(folder + "/events.jsonl"));
   json placement = json::array();
   for (std::string line; std::getline(lines, line);) {
     const json event = json::parse(line, nullptr, false);
@@ -159,7 +124,8 @@ int print_logs(const std::string& folder, const std::string& group, int rank) {
     const std::string file = folder + "/logs/" + actor.value("node", "") + "-" + std::to_string(actor.value("slot", 0)) + ".log";
     if (std::find(files.begin(), files.end(), file) == files.end()) files.push_back(file);
   }
-  if (files.empty()) return report(not_found("run folder " + folder + " has no log of group '" + group + "' rank " + std::to_string(rank)));
+  if (files.empty()) return report(not_found("run folder " + folder + " has no log" + (group.empty() ? "" : " of group '" + group + "'") +
+                            (rank < 0 ? "" : " of rank " + std::to_string(rank))));
   for (const std::string& file : files) {
     driver::LogFilter filter(group, rank);
     std::fputs((filter.pass(file_text(file)) + filter.rest()).c_str(), stdout);
@@ -235,7 +201,8 @@ int status_command(const ClientOptions& options) {
         for (const auto& job : parsed["jobs"])
           if (fs::path(job.value("run_folder", "")) == fs::path(folder)) return print_status(job.dump(), options.json);
     }
-    return folder_status(options.target, options.json);
+    Result<json> status = driver::folder_status(options.target);
+    return status ? print_status(status->dump(), options.json) : report(status.error());
   }
   auto client = connect(options);
   if (!client) return report(client.error());

@@ -88,7 +88,10 @@ JobRunner::JobRunner(std::string id, PlannedJob job, std::unique_ptr<RunFolder> 
       groups.push_back({{"group", job_.group_names[g]}, {"rank", r}, {"node", slot.node}, {"slot", slot.index}, {"device", slot.device}});
     }
   folder_->append_event("planned", generation_.value, {{"job", id_}, {"placement", groups}, {"resume_from", resume_.path}});
+  for (const std::string& reason : resume_.passed_over) say("a newer checkpoint is not complete and is passed over: " + reason);
   if (!resume_.path.empty()) say("resuming from " + resume_.path);
+  if (!resume_.path.empty() && job_.total_steps > 0 && resume_.step >= job_.total_steps)
+    say("all " + std::to_string(job_.total_steps) + " steps are done already: nothing is left to train");
   around_.journal->record_job({id_, job_.name, job_.run_folder, "waiting", generation_.value, 0}, nullptr);
   schedule();
 }

@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/checkpoint/checkpoint_folder.h"
+
 namespace troupe::driver {
 namespace fs = std::filesystem;
 namespace {
@@ -121,14 +123,16 @@ void RunFolder::discard() {
 
 LatestCheckpoint latest_checkpoint_in(const std::string& run_folder) {
   LatestCheckpoint latest;
+  if (const Result<std::string> found = latest_checkpoint(run_folder)) {
+    latest.path = *found;
+    if (const auto manifest = read_checkpoint(latest.path, /*verify=*/false)) latest.step = manifest->step;
+  }
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(run_folder + "/checkpoints", error)) {
     const std::string name = entry.path().filename();
-    if (name.rfind("step-", 0) != 0 || name.find_first_not_of("0123456789", 5) != std::string::npos || name.size() == 5) continue;
-    std::error_code missing;
-    if (!fs::exists(entry.path() / "manifest.json", missing)) continue;
-    const int64_t step = std::stoll(name.substr(5));
-    if (step >= latest.step) latest = {entry.path(), step};
+    if (name.rfind("step-", 0) != 0 || (!latest.path.empty() && name <= fs::path(latest.path).filename().string())) continue;
+    const auto manifest = read_checkpoint(entry.path(), /*verify=*/false);
+    if (!manifest) latest.passed_over.push_back(manifest.error().to_string());
   }
   return latest;
 }

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -48,10 +49,12 @@ class RunFolder {
   std::ofstream metrics_, events_;
 };
 
-/// The newest complete checkpoint (checkpoints/step-NNNNNNNN/ with a manifest.json) and its step; empty path when there is none.
+/// The newest complete checkpoint (base/checkpoint) and its step; empty path when there is none. `passed_over`: why newer ones are
+/// not complete, a line each.
 struct LatestCheckpoint {
   std::string path;
   int64_t step = 0;
+  std::vector<std::string> passed_over;
 };
 LatestCheckpoint latest_checkpoint_in(const std::string& run_folder);
 

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/checkpoint/checkpoint_folder.h"
+
 using namespace troupe;
 using namespace troupe::driver;
 namespace fs = std::filesystem;
@@ -70,15 +72,24 @@ TEST_CASE("A folder in use is refused even with resume") {
   CHECK(fs::exists(path));
 }
 
-TEST_CASE("The newest complete checkpoint is found and half-written ones are not") {
+TEST_CASE("The newest complete checkpoint is found, and newer ones with a manifest but without a file are passed over by name") {
   Root root;
   CHECK(latest_checkpoint_in(root.path).path.empty());
-  for (const char* name : {"step-00000010", "step-00000020", "step-00000030.tmp", "step-00000040", "other"})
-    fs::create_directories(root.path / "checkpoints" / name);
-  std::ofstream(root.path / "checkpoints/step-00000010/manifest.json") << "{}";
-  std::ofstream(root.path / "checkpoints/step-00000020/manifest.json") << "{}";
-  std::ofstream(root.path / "checkpoints/step-00000030.tmp/manifest.json") << "{}";
+  for (const int64_t step : {10, 20}) {
+    auto temporary = begin_checkpoint(root.path, step, Generation{1});
+    REQUIRE(temporary.ok());
+    std::ofstream(*temporary + "/text-0.safetensors") << "weights";
+    CheckpointManifest manifest;
+    manifest.step = step;
+    manifest.groups.push_back({"text", {}, 0, false});
+    REQUIRE(commit_checkpoint(*temporary, root.path, manifest).ok());
+  }
+  CHECK(latest_checkpoint_in(root.path).step == 20);
+  fs::remove(root.path / "checkpoints/step-00000020/text-0.safetensors");
+  fs::create_directories(root.path / "checkpoints/.step-00000030.g1");
   const LatestCheckpoint latest = latest_checkpoint_in(root.path);
-  CHECK(latest.step == 20);
-  CHECK(latest.path == (root.path / "checkpoints/step-00000020").string());
+  CHECK(latest.step == 10);
+  CHECK(latest.path == (root.path / "checkpoints/step-00000010").string());
+  REQUIRE(latest.passed_over.size() == 1);
+  CHECK(latest.passed_over[0].find("step-00000020") != std::string::npos);
 }

@@ -1,0 +1,70 @@
+#include "driver/run/folder_status.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace troupe::driver {
+namespace fs = std::filesystem;
+using nlohmann::json;
+namespace {
+
+std::string file_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// A live run holds its folder's lock.
+bool is_locked(const std::string& folder) {
+  const int fd = ::open((folder + "/.lock").c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool locked = ::flock(fd, LOCK_SH | LOCK_NB) != 0;
+  ::close(fd);
+  return locked;
+}
+
+void take_event(const json& event, json& status) {
+  const std::string kind = event.value("kind", "");
+  status["last_event"] = event;
+  if (event.contains("job")) status["job"] = event["job"];
+  if (kind == "planned") status.erase("hosts");  // those of a run before
+  if (kind == "spawned") status["hosts"] = event.value("hosts", json::array());
+  if (kind == "phase") status["phase"] = event.value("phase", "");
+  if (kind != "host_exited" || !status.contains("hosts")) return;
+  for (json& host : status["hosts"])
+    if (host.value("pid", 0) == event.value("pid", -1) && host.value("node", "") == event.value("node", "")) host["phase"] = "exited";
+}
+
+}  // namespace
+
+Result<json> folder_status(const std::string& folder) {
+  std::error_code error;
+  if (!fs::exists(folder + "/events.jsonl", error)) return not_found(folder + " is no run folder: it has no events.jsonl");
+  json status = {{"run_folder", fs::absolute(folder).lexically_normal().string()}, {"phase", "unknown"}};
+  std::istringstream events(file_text(folder + "/events.jsonl"));
+  for (std::string line; std::getline(events, line);) {
+    const json event = json::parse(line, nullptr, false);
+    if (event.is_object()) take_event(event, status);
+  }
+  const json result = json::parse(file_text(folder + "/result.json"), nullptr, false);
+  if (result.is_object()) {
+    status["phase"] = "ended";
+    status["result"] = result;
+    status["step"] = result.value("steps_done", int64_t{0});
+    status["name"] = result.value("name", "");
+  } else if (!is_locked(folder)) {
+    status["phase"] = "lost";  // no driver and no result: it was killed
+  }
+  for (json& host : status["hosts"])
+    if (host.value("phase", "") != "exited") host["phase"] = status["phase"];
+  return status;
+}
+
+}  // namespace troupe::driver
