@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <random>
 
+#include "base/checkpoint/checkpoint_folder.h"
 #include "base/config/job_spec_parser.h"
 #include "driver/plan/instruction_order.h"
 
@@ -52,6 +53,26 @@ Result<std::string> choose_run_folder(const std::string& name, const std::string
   if (!resume.empty() && resume != "auto" && !fs::is_directory(resume, error))
     return not_found("--resume " + resume + ": no such run folder");
   return fs::absolute(chosen).lexically_normal().string();
+}
+
+Status check_resume(const JobSpec& spec, const std::string& run_folder, const std::string& resume) {
+  if (resume.empty()) return {};
+  const std::string folder = resume == "auto" ? run_folder : resume;
+  const Result<std::string> latest = latest_checkpoint(folder);
+  if (!latest) {
+    if (resume == "auto") return {};
+    return not_found("--resume " + resume + ": has no complete checkpoint; valid: a run folder with checkpoints/step-NNNNNNNN, or auto");
+  }
+  TROUPE_ASSIGN(const CheckpointManifest saved, read_checkpoint(*latest, /*verify=*/false));
+  CheckpointManifest wanted;
+  wanted.dtype = spec.model.dtype == DType::kFp32 ? "fp32" : spec.model.dtype == DType::kBf16 ? "bf16" : "bf16-pure";
+  for (const GroupSpec& g : spec.groups) wanted.groups.push_back({g.name, g.mesh, g.zero, g.tp_sequence});
+  TROUPE_RETURN_IF_ERROR(check_same_layout(saved, wanted, *latest));
+  const int64_t batch = spec.training.global_batch;
+  if (saved.samples_done == saved.step * batch) return {};
+  return invalid_argument(*latest + ": saved after " + std::to_string(saved.samples_done) + " samples in " + std::to_string(saved.step) +
+                          " steps; training.global_batch " + std::to_string(batch) + " would go on at another sample; valid: " +
+                          std::to_string(saved.samples_done / std::max<int64_t>(1, saved.step)));
 }
 
 std::string own_program() {

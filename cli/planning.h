@@ -32,6 +32,11 @@ inline constexpr char kLocalNode[] = "local";
 /// Where a job's files go: what was asked for, else runs/NAME-ID; with --resume auto and no folder, runs/NAME. Absolute.
 Result<std::string> choose_run_folder(const std::string& name, const std::string& run_dir, const std::string& resume);
 
+/// Whether `spec` can go on from the newest complete checkpoint of `resume` ("auto": of `run_folder`): same layout, same data position.
+/// Looked at before the run folder is touched, so that a refusal leaves the earlier run's files as they are. A named folder without
+/// a complete checkpoint is refused; with "auto" there need be none.
+Status check_resume(const JobSpec& spec, const std::string& run_folder, const std::string& resume);
+
 /// troupe-actor beside this program, or what was asked for. Absolute.
 std::string actor_program(const std::string& asked);
 /// This program's own path.

@@ -116,6 +116,8 @@ Result<Prepared> prepare(const RunOptions& options) {
     overrides.push_back("model.init=pretrained");
   }
   TROUPE_ASSIGN(JobSpec spec, load_job_spec(options.job_file, overrides));
+  if (options.evaluate && spec.eval.sources.empty() && spec.eval.split <= 0)
+    return invalid_argument(options.job_file + ": key 'eval': names no records to evaluate; valid: split: FRACTION or sources: [{path: FILE}], in the file or by --set");
   const Manifest* manifest = prepared.manifest ? &*prepared.manifest : nullptr;
   TROUPE_ASSIGN(prepared.run, plan_run(std::move(spec), manifest));
   prepared.actor = actor_program(options.actor);
@@ -128,13 +130,14 @@ Result<Prepared> prepare(const RunOptions& options) {
   return prepared;
 }
 
-Status choose_folder(const RunOptions& options, driver::PlannedJob& job) {
+Status choose_folder(const RunOptions& options, const JobSpec& spec, driver::PlannedJob& job) {
   if (options.evaluate) {
     job.mode = "eval";
     job.command_json = nlohmann::json{{"show", options.show}, {"shuffle_images", options.shuffle_images}}.dump();
     job.name += "-eval";
   }
   TROUPE_ASSIGN(job.run_folder, choose_run_folder(job.name, options.run_dir, options.resume));
+  TROUPE_RETURN_IF_ERROR(check_resume(spec, job.run_folder, options.resume));
   job.resume = options.resume;
   TROUPE_RETURN_IF_ERROR(check_writable(job.run_folder));
   return {};
@@ -201,7 +204,7 @@ int run_planned(const RunOptions& options, Prepared prepared) {
   Status started = start_driver(embedded, prepared.manifest);
   if (!started.ok()) return report(started.error());
   driver::PlannedJob job = prepared.run.job;
-  if (Status chosen = choose_folder(options, job); !chosen.ok()) return report(chosen.error());
+  if (Status chosen = choose_folder(options, prepared.run.spec, job); !chosen.ok()) return report(chosen.error());
   const std::string run_folder = job.run_folder;
   Result<std::string> id = embedded.driver->submit(std::move(job));
   if (!id) return report(id.error());

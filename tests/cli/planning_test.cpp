@@ -4,6 +4,9 @@
 
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <fstream>
+
+#include "base/checkpoint/checkpoint_folder.h"
 
 using namespace troupe;
 using namespace troupe::cli;
@@ -34,4 +37,41 @@ TEST_CASE("Without a manifest this machine is the one node") {
   const auto workers = expected_workers(nullptr);
   REQUIRE(workers.size() == 1);
   CHECK(workers[0].node == kLocalNode);
+}
+
+TEST_CASE("A resume that does not fit is refused with both layouts before the run folder is touched") {
+  const std::string run = fs::temp_directory_path() / ("troupe_check_resume_" + std::to_string(::getpid()));
+  fs::remove_all(run);
+  JobSpec spec;
+  spec.groups.resize(1);
+  spec.groups[0].name = "text";
+  spec.training.global_batch = 4;
+  CHECK(check_resume(spec, run, "").ok());
+  CHECK(check_resume(spec, run, "auto").ok());
+  CHECK(check_resume(spec, run, run).error().message.find("no complete checkpoint") != std::string::npos);
+
+  auto temporary = begin_checkpoint(run, 10, Generation{1});
+  REQUIRE(temporary.ok());
+  std::ofstream(*temporary + "/text-0.safetensors") << "weights";
+  CheckpointManifest manifest;
+  manifest.step = 10;
+  manifest.samples_done = 40;
+  manifest.dtype = "fp32";
+  manifest.groups.push_back({"text", spec.groups[0].mesh, spec.groups[0].zero, spec.groups[0].tp_sequence});
+  REQUIRE(commit_checkpoint(*temporary, run, manifest).ok());
+  spec.model.dtype = DType::kFp32;
+  CHECK(check_resume(spec, run, "auto").ok());
+  CHECK(check_resume(spec, "/nowhere", run).ok());
+  JobSpec other = spec;
+  other.groups[0].zero = spec.groups[0].zero == 0 ? 1 : 0;
+  const Status layout = check_resume(other, run, "auto");
+  REQUIRE_FALSE(layout.ok());
+  CHECK(layout.error().message.find("zero 0") != std::string::npos);
+  CHECK(layout.error().message.find("zero 1") != std::string::npos);
+  other = spec;
+  other.training.global_batch = 8;
+  const Status batch = check_resume(other, run, "auto");
+  REQUIRE_FALSE(batch.ok());
+  CHECK(batch.error().message.find("valid: 4") != std::string::npos);
+  fs::remove_all(run);
 }
