@@ -6,17 +6,44 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string_view>
 
 namespace troupe::cli {
 namespace {
 
+constexpr char kTitle[] = "troupe-janitor";
+
+/// `ps` and `pkill` shall not take this process for a second run: the words that they look at lie between two addresses of this
+/// process, and are overwritten.
+void take_title(std::string_view title) {
+  std::ifstream file("/proc/self/stat");
+  std::string text;
+  std::getline(file, text);
+  const size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) return;
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string skipped;
+  for (int field = 3; field < 48; ++field) fields >> skipped;
+  uintptr_t start = 0, end = 0;
+  if (!(fields >> start >> end) || start == 0 || end <= start) return;
+  char* const words = reinterpret_cast<char*>(start);
+  const size_t size = end - start;
+  std::memset(words, 0, size);
+  std::memcpy(words, title.data(), std::min(title.size(), size - 1));
+}
+
 [[noreturn]] void sweep_after_parent(const std::string& path, int pipe) {
   ::setsid();
-  ::prctl(PR_SET_NAME, "troupe-janitor");
+  ::prctl(PR_SET_NAME, kTitle);
+  take_title(kTitle);
   for (int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGPIPE}) ::signal(number, SIG_IGN);
   // Another's end of a pipe must not stay open because of us.
   if (pipe != 0) {
