@@ -70,6 +70,20 @@ Result<std::vector<CheckpointFile>> list_files(const std::string& folder) {
   return files;
 }
 
+/// A checkpoint of the same step that is there already changes places with the new one, so that one of them is there at every moment;
+/// where the file system cannot do that it is removed first.
+Status move_into_place(const std::string& finished, const std::string& target) {
+  std::error_code ec;
+  if (fs::exists(target, ec) && renameat2(AT_FDCWD, finished.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
+    fs::remove_all(finished, ec);
+  } else {
+    fs::remove_all(target, ec);
+    fs::rename(finished, target, ec);
+  }
+  if (ec) return make_error(ErrorCode::kResourceExhausted, target + ": the checkpoint cannot be moved there: " + ec.message());
+  return {};
+}
+
 /// Names of committed checkpoints, newest first; zero-padded steps sort as text up to 8 digits, longer ones are longer.
 std::vector<std::string> committed(const std::string& run_folder) {
   std::vector<std::string> names;
@@ -101,10 +115,7 @@ Result<std::string> commit_checkpoint(const std::string& temporary_folder, const
   TROUPE_RETURN_IF_ERROR(write_manifest(temporary_folder + "/" + kManifest, manifest));
   TROUPE_RETURN_IF_ERROR(sync_path(temporary_folder));
   const std::string final_folder = checkpoints_folder(run_folder) + "/" + checkpoint_name(manifest.step);
-  std::error_code ec;
-  fs::remove_all(final_folder, ec);
-  fs::rename(temporary_folder, final_folder, ec);
-  if (ec) return make_error(ErrorCode::kResourceExhausted, final_folder + ": the checkpoint cannot be moved there: " + ec.message());
+  TROUPE_RETURN_IF_ERROR(move_into_place(temporary_folder, final_folder));
   TROUPE_RETURN_IF_ERROR(sync_path(checkpoints_folder(run_folder)));
   return final_folder;
 }
@@ -137,11 +148,22 @@ Result<std::string> latest_checkpoint(const std::string& run_folder) {
   return not_found(checkpoints_folder(run_folder) + ": holds no complete checkpoint");
 }
 
-Status prune_checkpoints(const std::string& run_folder, int keep) {
+Status discard_unfinished(const std::string& run_folder) {
   std::error_code ec;
   std::vector<std::string> remove;
   for (const auto& entry : fs::directory_iterator(checkpoints_folder(run_folder), ec))
     if (entry.path().filename().string().starts_with(".step-")) remove.push_back(entry.path().string());
+  for (const std::string& folder : remove) {
+    fs::remove_all(folder, ec);
+    if (ec) return internal_error(folder + ": cannot be removed: " + ec.message());
+  }
+  return {};
+}
+
+Status prune_checkpoints(const std::string& run_folder, int keep) {
+  TROUPE_RETURN_IF_ERROR(discard_unfinished(run_folder));
+  std::error_code ec;
+  std::vector<std::string> remove;
   int kept = 0;
   for (const std::string& name : committed(run_folder)) {
     const std::string folder = checkpoints_folder(run_folder) + "/" + name;

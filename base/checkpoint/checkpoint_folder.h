@@ -28,6 +28,9 @@ Result<std::string> latest_checkpoint(const std::string& run_folder);
 /// The manifest of a checkpoint whose files are all there with the right sizes; `verify`: and the right checksums. DataLoss names the file.
 Result<CheckpointManifest> read_checkpoint(const std::string& folder, bool verify);
 
+/// Removes what unfinished saves of before left; a later save of the same step would take it for its own. REQUIRES: no save under way.
+Status discard_unfinished(const std::string& run_folder);
+
 /// Removes all but the `keep` newest complete checkpoints, and what unfinished saves of before left. keep <= 0 keeps all complete ones. REQUIRES: no save under way.
 Status prune_checkpoints(const std::string& run_folder, int keep);
 

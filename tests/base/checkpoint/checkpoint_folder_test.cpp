@@ -106,6 +106,19 @@ TEST_CASE("saving a step again replaces its checkpoint") {
   CHECK(read_checkpoint(folder, true)->files[0].bytes == 5);
 }
 
+TEST_CASE("what an interrupted save left does not get into a later one of the same step") {
+  const RunFolder run;
+  const std::string kept = save(run.path, 5), left = *begin_checkpoint(run.path, 6, Generation(1));
+  write(left + "/text-3.safetensors.partial", "half");
+  write(left + "/text-2.safetensors", "of another layout");
+  REQUIRE(discard_unfinished(run.path).ok());
+  const std::string folder = save(run.path, 6);
+  CHECK(read_checkpoint(folder, true)->files.size() == 1);
+  CHECK(read_checkpoint(kept, true).ok());
+}
+
+TEST_CASE("a run without checkpoints has no unfinished ones to discard") { CHECK(discard_unfinished(RunFolder().path).ok()); }
+
 TEST_CASE("pruning keeps the newest complete checkpoints and removes remains of unfinished ones") {
   const RunFolder run;
   for (const int64_t step : {1, 2, 3, 100000000}) save(run.path, step);
