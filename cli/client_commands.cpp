@@ -73,6 +73,17 @@ std::unique_ptr<DriverClient> driver_of_run(const std::string& folder, const Cli
   return client ? std::move(*client) : nullptr;
 }
 
+/// A driver's status of the job whose files are in `folder`; null when it has none.
+json job_in_folder(DriverClient& client, const std::string& folder) {
+  const Result<std::string> all = client.status_json("");
+  const json parsed = all ? json::parse(*all, nullptr, false) : json();
+  if (!parsed.is_object()) return nullptr;
+  const std::string path = absolute_folder(folder);
+  for (const json& job : parsed.at("jobs"))
+    if (absolute_folder(job.value("run_folder", "")) == path) return job;
+  return nullptr;
+}
+
 std::string host_lines(const json& job) {
   std::string text;
   for (const auto& host : job.value("hosts", json::array()))
@@ -194,12 +205,8 @@ int submit_command(const ClientOptions& options, const RunOptions& run, bool wai
 int status_command(const ClientOptions& options) {
   if (is_run_folder(options.target)) {
     if (auto client = driver_of_run(options.target, options)) {
-      auto all = client->status_json("");
-      const json parsed = all ? json::parse(*all, nullptr, false) : json();
-      const std::string folder = fs::absolute(options.target).lexically_normal().string();
-      if (parsed.is_object())
-        for (const auto& job : parsed["jobs"])
-          if (fs::path(job.value("run_folder", "")) == fs::path(folder)) return print_status(job.dump(), options.json);
+      const json job = job_in_folder(*client, options.target);
+      if (job.is_object()) return print_status(job.dump(), options.json);
     }
     Result<json> status = driver::folder_status(options.target);
     return status ? print_status(status->dump(), options.json) : report(status.error());
@@ -216,12 +223,9 @@ int logs_command(const ClientOptions& options, const std::string& group, int ran
   std::string job = options.target;
   if (is_run_folder(options.target)) {
     client = follow ? driver_of_run(options.target, options) : nullptr;
-    if (!client) return print_logs(options.target, group, rank);
-    auto all = client->status_json("");
-    if (!all) return report(all.error());
-    const std::string folder = fs::absolute(options.target).lexically_normal().string();
-    for (const auto& each : json::parse(*all)["jobs"])
-      if (each.value("run_folder", "") == folder) job = each.value("job", "");
+    const json live = client ? job_in_folder(*client, options.target) : json();
+    if (!live.is_object()) return print_logs(options.target, group, rank);
+    job = live.value("job", "");
   } else {
     auto connected = connect(options);
     if (!connected) return report(connected.error());

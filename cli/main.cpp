@@ -1,5 +1,7 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
+#include "base/config/diagnostics.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 
@@ -144,6 +146,21 @@ void add_others(CLI::App& app, Given& given) {
   }
 }
 
+/// True, and said, when the first word is no verb.
+bool unknown_verb(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return false;
+  std::vector<std::string> verbs;
+  for (const CLI::App* command : app.get_subcommands({})) verbs.push_back(command->get_name());
+  const std::string given = argv[1];
+  if (std::find(verbs.begin(), verbs.end(), given) != verbs.end()) return false;
+  const std::string near = nearest_word(given, verbs);
+  std::string valid;
+  for (const std::string& verb : verbs) valid += (valid.empty() ? "" : ", ") + verb;
+  std::fprintf(stderr, "troupe: unknown verb '%s'%s; valid: %s\n", given.c_str(), near.empty() ? "" : ("; did you mean '" + near + "'?").c_str(),
+               valid.c_str());
+  return true;
+}
+
 int run_main(int argc, char** argv) {
   CLI::App app("Troupe trains vision-language models whose parts need different parallelism.", "troupe");
   app.set_version_flag("--version", std::string("troupe ") + TROUPE_VERSION + " (" + TROUPE_BUILD + ")");
@@ -158,6 +175,7 @@ int run_main(int argc, char** argv) {
   add_others(app, given);
   for (CLI::App* command : app.get_subcommands({}))
     command->set_version_flag("--version", std::string("troupe ") + TROUPE_VERSION + " (" + TROUPE_BUILD + ")");
+  if (unknown_verb(app, argc, argv)) return kExitRefused;
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

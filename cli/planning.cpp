@@ -37,6 +37,12 @@ std::vector<driver::ExpectedWorker> expected_workers(const Manifest* manifest) {
   return workers;
 }
 
+std::string absolute_folder(const std::string& path) {
+  std::string plain = fs::absolute(path).lexically_normal().string();
+  while (plain.size() > 1 && plain.back() == '/') plain.pop_back();
+  return plain;
+}
+
 Result<std::string> choose_run_folder(const std::string& name, const std::string& run_dir, const std::string& resume) {
   std::string chosen = run_dir;
   if (chosen.empty() && !resume.empty() && resume != "auto") chosen = resume;
@@ -52,7 +58,7 @@ Result<std::string> choose_run_folder(const std::string& name, const std::string
   std::error_code error;
   if (!resume.empty() && resume != "auto" && !fs::is_directory(resume, error))
     return not_found("--resume " + resume + ": no such run folder");
-  return fs::absolute(chosen).lexically_normal().string();
+  return absolute_folder(chosen);
 }
 
 Status check_resume(const JobSpec& spec, const std::string& run_folder, const std::string& resume) {
@@ -73,6 +79,31 @@ Status check_resume(const JobSpec& spec, const std::string& run_folder, const st
   return invalid_argument(*latest + ": saved after " + std::to_string(saved.samples_done) + " samples in " + std::to_string(saved.step) +
                           " steps; training.global_batch " + std::to_string(batch) + " would go on at another sample; valid: " +
                           std::to_string(saved.samples_done / std::max<int64_t>(1, saved.step)));
+}
+
+Status check_disk(const JobPlan& plan, const JobSpec& spec, const std::string& run_folder, uint64_t free_bytes) {
+  // Both moments, and in bf16 the master weights: fp32 but in bf16-pure.
+  const bool fp32 = spec.model.dtype == DType::kFp32, pure = spec.model.dtype == DType::kBf16Pure;
+  const int64_t element = fp32 ? 4 : 2, state = fp32 ? 8 : pure ? 4 : 12;
+  int64_t trained = 0;
+  for (const GroupPlan& group : plan.groups) trained += group.trained_parameters;
+  const int64_t weights = plan.parameters * element;
+  const int64_t checkpoint = spec.checkpoint.every > 0 ? weights + trained * state : 0;
+  const int64_t exported = spec.checkpoint.export_at_end ? weights : 0;
+  if (static_cast<uint64_t>(checkpoint + exported) <= free_bytes) return {};
+  auto mib = [](uint64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB"; };
+  return make_error(ErrorCode::kResourceExhausted,
+                    "run folder " + run_folder + ": " + mib(free_bytes) + " of disk are free, but the next checkpoint takes about " +
+                        mib(static_cast<uint64_t>(checkpoint)) + " and the export " + mib(static_cast<uint64_t>(exported)) +
+                        "; valid: a --run-dir with more space, or checkpoint.every=0 and checkpoint.export=never");
+}
+
+uint64_t free_disk_bytes(const std::string& folder) {
+  fs::path at = fs::absolute(folder);
+  std::error_code error;
+  while (!fs::exists(at, error) && at != at.parent_path()) at = at.parent_path();
+  const fs::space_info space = fs::space(at, error);
+  return error ? UINT64_MAX : space.available;
 }
 
 std::string own_program() {

@@ -29,6 +29,9 @@ std::vector<driver::ExpectedWorker> expected_workers(const Manifest* manifest);
 /// The name of this machine's node when there is no manifest.
 inline constexpr char kLocalNode[] = "local";
 
+/// `path`, absolute and without `.`, `..` and a slash at its end: one spelling for one folder.
+std::string absolute_folder(const std::string& path);
+
 /// Where a job's files go: what was asked for, else runs/NAME-ID; with --resume auto and no folder, runs/NAME. Absolute.
 Result<std::string> choose_run_folder(const std::string& name, const std::string& run_dir, const std::string& resume);
 
@@ -36,6 +39,11 @@ Result<std::string> choose_run_folder(const std::string& name, const std::string
 /// Looked at before the run folder is touched, so that a refusal leaves the earlier run's files as they are. A named folder without
 /// a complete checkpoint is refused; with "auto" there need be none.
 Status check_resume(const JobSpec& spec, const std::string& run_folder, const std::string& resume);
+
+/// Whether `free_bytes` of disk hold the run's next checkpoint and its export; refused with numbers.
+Status check_disk(const JobPlan& plan, const JobSpec& spec, const std::string& run_folder, uint64_t free_bytes);
+/// Free bytes of the disk that `folder` is on, or will be on.
+uint64_t free_disk_bytes(const std::string& folder);
 
 /// troupe-actor beside this program, or what was asked for. Absolute.
 std::string actor_program(const std::string& asked);

@@ -130,17 +130,18 @@ Result<Prepared> prepare(const RunOptions& options) {
   return prepared;
 }
 
-Status choose_folder(const RunOptions& options, const JobSpec& spec, driver::PlannedJob& job) {
+Status choose_folder(const RunOptions& options, const PlannedRun& prepared, driver::PlannedJob& job) {
   if (options.evaluate) {
     job.mode = "eval";
     job.command_json = nlohmann::json{{"show", options.show}, {"shuffle_images", options.shuffle_images}}.dump();
     job.name += "-eval";
   }
   TROUPE_ASSIGN(job.run_folder, choose_run_folder(job.name, options.run_dir, options.resume));
-  TROUPE_RETURN_IF_ERROR(check_resume(spec, job.run_folder, options.resume));
+  TROUPE_RETURN_IF_ERROR(check_resume(prepared.spec, job.run_folder, options.resume));
   job.resume = options.resume;
   TROUPE_RETURN_IF_ERROR(check_writable(job.run_folder));
-  return {};
+  if (options.evaluate) return {};
+  return check_disk(prepared.plan, prepared.spec, job.run_folder, free_disk_bytes(job.run_folder));
 }
 
 Status start_driver(Embedded& embedded, const std::optional<Manifest>& manifest) {
@@ -204,7 +205,7 @@ int run_planned(const RunOptions& options, Prepared prepared) {
   Status started = start_driver(embedded, prepared.manifest);
   if (!started.ok()) return report(started.error());
   driver::PlannedJob job = prepared.run.job;
-  if (Status chosen = choose_folder(options, prepared.run.spec, job); !chosen.ok()) return report(chosen.error());
+  if (Status chosen = choose_folder(options, prepared.run, job); !chosen.ok()) return report(chosen.error());
   const std::string run_folder = job.run_folder;
   Result<std::string> id = embedded.driver->submit(std::move(job));
   if (!id) return report(id.error());

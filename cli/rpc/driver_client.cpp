@@ -10,7 +10,7 @@
 namespace troupe::cli {
 namespace {
 
-constexpr std::chrono::seconds kReach{5};
+constexpr std::chrono::seconds kReach{4};
 constexpr std::chrono::seconds kCall{60};
 
 class RpcDriverClient final : public DriverClient {

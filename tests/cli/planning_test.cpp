@@ -15,6 +15,8 @@ namespace fs = std::filesystem;
 TEST_CASE("The run folder is what was asked for, else runs/NAME-ID, the resumed one, or runs/NAME with auto") {
   const std::string here = fs::current_path();
   CHECK(*choose_run_folder("job", "some/../dir", "") == here + "/dir");
+  CHECK(*choose_run_folder("job", "dir/", "") == here + "/dir");
+  CHECK(absolute_folder("/") == "/");
   const std::string fresh = *choose_run_folder("job", "", "");
   CHECK(fresh.find(here + "/runs/job-") == 0);
   CHECK(fresh != *choose_run_folder("job", "", ""));
@@ -26,6 +28,26 @@ TEST_CASE("Resuming from a folder that is not there is refused by name") {
   const auto folder = choose_run_folder("job", "", "/nonexistent/run");
   REQUIRE_FALSE(folder.ok());
   CHECK(folder.error().message.find("/nonexistent/run") != std::string::npos);
+}
+
+TEST_CASE("A disk that does not hold the next checkpoint and the export is refused with numbers") {
+  JobPlan plan;
+  plan.parameters = 1 << 20;
+  plan.groups.resize(1);
+  plan.groups[0].trained_parameters = 1 << 20;
+  JobSpec spec;
+  spec.model.dtype = DType::kFp32;
+  spec.checkpoint.every = 10;
+  spec.checkpoint.export_at_end = true;
+  CHECK(check_disk(plan, spec, "run", 16 << 20).ok());
+  const Status refused = check_disk(plan, spec, "run", (16 << 20) - 1);
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().message.find("checkpoint takes about 12 MiB and the export 4 MiB") != std::string::npos);
+  spec.checkpoint.every = 0;
+  CHECK(check_disk(plan, spec, "run", 4 << 20).ok());
+  spec.checkpoint.export_at_end = false;
+  CHECK(check_disk(plan, spec, "run", 0).ok());
+  CHECK(free_disk_bytes("/tmp/not/there/yet") > 0);
 }
 
 TEST_CASE("The actor program lies beside this one unless another is named") {
