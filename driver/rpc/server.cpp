@@ -1,5 +1,6 @@
 #include "driver/rpc/server.h"
 
+#include <grpc/support/log.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
@@ -8,6 +9,11 @@
 
 namespace troupe::driver {
 namespace {
+
+/// gRPC writes each failed try to standard error; what a person needs is in the errors that are returned.
+void quiet_grpc() {
+  gpr_set_log_function([](gpr_log_func_args*) {});
+}
 
 class GrpcServer final : public Server {
  public:
@@ -76,6 +82,7 @@ Result<std::unique_ptr<Server>> Server::create(ServerOptions options, Driver& dr
   if (!options.secrets.token_file.empty()) {
     TROUPE_ASSIGN(token, read_secret(options.secrets.token_file));
   }
+  quiet_grpc();
   auto server = std::make_unique<GrpcServer>(std::move(options), driver, std::move(token));
   TROUPE_RETURN_IF_ERROR(server->start());
   return std::unique_ptr<Server>(std::move(server));

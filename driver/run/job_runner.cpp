@@ -381,9 +381,11 @@ json JobRunner::hosts_json() const {
   json hosts = json::array();
   for (size_t slot = 0; slot < job_.slots.size(); ++slot) {
     const PlannedSlot& place = job_.slots[slot];
+    std::string phase = life_.host_phase(static_cast<int>(slot));
+    if (ended() && phase != "exited") phase = "ended";
     for (const auto& [group, rank] : places_[slot].actors)
       hosts.push_back({{"node", place.node}, {"slot", place.index}, {"device", place.device}, {"pid", life_.pid(static_cast<int>(slot))},
-                       {"group", group}, {"rank", rank}, {"phase", life_.host_phase(static_cast<int>(slot))}});
+                       {"group", group}, {"rank", rank}, {"phase", phase}});
   }
   return hosts;
 }

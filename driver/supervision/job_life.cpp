@@ -86,15 +86,20 @@ Outcome JobLife::failure(const std::string& kind, Error error) const {
   return outcome;
 }
 
+void JobLife::request_hosts() {
+  enter(JobPhase::kSpawning);
+  spawn_requested_ = true;
+  for (Host& host : hosts_) host.phase = "starting";
+  effects_.emplace_back(job_effect::SpawnHosts{});
+}
+
 void JobLife::on(const job_event::WorkersReady&) {
   if (phase_ != JobPhase::kWaiting) return;
   if (options_.needs_index) {
     enter(JobPhase::kIndexing);
     effects_.emplace_back(job_effect::StartIndex{});
   } else {
-    enter(JobPhase::kSpawning);
-    spawn_requested_ = true;
-    effects_.emplace_back(job_effect::SpawnHosts{});
+    request_hosts();
   }
 }
 
@@ -107,9 +112,7 @@ void JobLife::on(const job_event::WorkersMissing& event) {
 
 void JobLife::on(const job_event::IndexDone&) {
   if (phase_ != JobPhase::kIndexing) return;
-  enter(JobPhase::kSpawning);
-  spawn_requested_ = true;
-  effects_.emplace_back(job_effect::SpawnHosts{});
+  request_hosts();
 }
 
 void JobLife::on(const job_event::IndexFailed& event) {

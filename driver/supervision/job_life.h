@@ -92,7 +92,7 @@ class JobLife {
   struct Host {
     int pid = 0;
     bool spawned = false, helloed = false, ready = false, finished = false, exited = false;
-    std::string phase = "starting";
+    std::string phase = "waiting";
   };
   using Effects = std::vector<JobEffect>;
   void on(const job_event::WorkersReady&);
@@ -118,6 +118,7 @@ class JobLife {
   bool ending() const { return phase_ >= JobPhase::kStopping; }
   bool any_process() const;
   void enter(JobPhase phase);
+  void request_hosts();
   void gather();
   void conclude();
   void stop_with(Outcome outcome);
