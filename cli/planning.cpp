@@ -7,6 +7,7 @@
 #include "base/checkpoint/checkpoint_folder.h"
 #include "base/config/job_spec_parser.h"
 #include "driver/plan/instruction_order.h"
+#include "driver/run/run_folder.h"
 
 namespace troupe::cli {
 namespace fs = std::filesystem;
@@ -64,19 +65,21 @@ Result<std::string> choose_run_folder(const std::string& name, const std::string
 Status check_resume(const JobSpec& spec, const std::string& run_folder, const std::string& resume) {
   if (resume.empty()) return {};
   const std::string folder = resume == "auto" ? run_folder : resume;
-  const Result<std::string> latest = latest_checkpoint(folder);
-  if (!latest) {
-    if (resume == "auto") return {};
+  const driver::LatestCheckpoint latest = driver::latest_checkpoint_in(folder);
+  if (latest.path.empty() && !latest.passed_over.empty())
+    return data_loss("--resume " + resume + ": no checkpoint of " + folder + " is complete: " + latest.passed_over.front() +
+                     "; valid: a run folder with a complete one, or one without checkpoints to start from step 1");
+  if (latest.path.empty() && resume != "auto")
     return not_found("--resume " + resume + ": has no complete checkpoint; valid: a run folder with checkpoints/step-NNNNNNNN, or auto");
-  }
-  TROUPE_ASSIGN(const CheckpointManifest saved, read_checkpoint(*latest, /*verify=*/false));
+  if (latest.path.empty()) return {};
+  TROUPE_ASSIGN(const CheckpointManifest saved, read_checkpoint(latest.path, /*verify=*/false));
   CheckpointManifest wanted;
   wanted.dtype = spec.model.dtype == DType::kFp32 ? "fp32" : spec.model.dtype == DType::kBf16 ? "bf16" : "bf16-pure";
   for (const GroupSpec& g : spec.groups) wanted.groups.push_back({g.name, g.mesh, g.zero, g.tp_sequence});
-  TROUPE_RETURN_IF_ERROR(check_same_layout(saved, wanted, *latest));
+  TROUPE_RETURN_IF_ERROR(check_same_layout(saved, wanted, latest.path));
   const int64_t batch = spec.training.global_batch;
   if (saved.samples_done == saved.step * batch) return {};
-  return invalid_argument(*latest + ": saved after " + std::to_string(saved.samples_done) + " samples in " + std::to_string(saved.step) +
+  return invalid_argument(latest.path + ": saved after " + std::to_string(saved.samples_done) + " samples in " + std::to_string(saved.step) +
                           " steps; training.global_batch " + std::to_string(batch) + " would go on at another sample; valid: " +
                           std::to_string(saved.samples_done / std::max<int64_t>(1, saved.step)));
 }
@@ -103,7 +106,7 @@ uint64_t free_disk_bytes(const std::string& folder) {
   std::error_code error;
   while (!fs::exists(at, error) && at != at.parent_path()) at = at.parent_path();
   const fs::space_info space = fs::space(at, error);
-  return error ? UINT64_MAX : space.available;
+  return error || space.capacity == 0 ? UINT64_MAX : space.available;  // some file systems do not tell
 }
 
 std::string own_program() {

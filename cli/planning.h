@@ -37,7 +37,7 @@ Result<std::string> choose_run_folder(const std::string& name, const std::string
 
 /// Whether `spec` can go on from the newest complete checkpoint of `resume` ("auto": of `run_folder`): same layout, same data position.
 /// Looked at before the run folder is touched, so that a refusal leaves the earlier run's files as they are. A named folder without
-/// a complete checkpoint is refused; with "auto" there need be none.
+/// a complete checkpoint is refused; with "auto" there need be none, but where there are some, one must be complete (DataLoss).
 Status check_resume(const JobSpec& spec, const std::string& run_folder, const std::string& resume);
 
 /// Whether `free_bytes` of disk hold the run's next checkpoint and its export; refused with numbers.

@@ -48,6 +48,7 @@ TEST_CASE("A disk that does not hold the next checkpoint and the export is refus
   spec.checkpoint.export_at_end = false;
   CHECK(check_disk(plan, spec, "run", 0).ok());
   CHECK(free_disk_bytes("/tmp/not/there/yet") > 0);
+  CHECK(free_disk_bytes("/proc/x") == UINT64_MAX);
 }
 
 TEST_CASE("The actor program lies beside this one unless another is named") {
@@ -95,5 +96,7 @@ TEST_CASE("A resume that does not fit is refused with both layouts before the ru
   const Status batch = check_resume(other, run, "auto");
   REQUIRE_FALSE(batch.ok());
   CHECK(batch.error().message.find("valid: 4") != std::string::npos);
+  fs::remove(run + "/checkpoints/step-00000010/text-0.safetensors");
+  CHECK(check_resume(spec, run, "auto").error().message.find("text-0.safetensors") != std::string::npos);
   fs::remove_all(run);
 }

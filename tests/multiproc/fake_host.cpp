@@ -11,6 +11,8 @@
 #include <thread>
 
 #include "actors/host/control.h"
+#include "base/checkpoint/checkpoint_folder.h"
+#include "base/config/job_spec_parser.h"
 
 /// Stands in for troupe-actor in the tests of the control plane: meets the other hosts in the store, runs steps under grants, reports
 /// them. What it does beyond that is written in RUN/../fake.txt as lines "key value":
@@ -66,6 +68,19 @@ Status meet(HostControl& control, int64_t step) {
   return control.store().get(key + "/all", milliseconds(60000)).status();
 }
 
+/// A checkpoint without weights that the command line takes for one of this job.
+Status save(const std::string& run_folder, int64_t step) {
+  TROUPE_ASSIGN(const JobSpec spec, load_job_spec(run_folder + "/job.yaml", {}));
+  TROUPE_ASSIGN(const std::string folder, begin_checkpoint(run_folder, step, Generation{1}));
+  std::ofstream(folder + "/rank-0.safetensors") << "nothing";
+  CheckpointManifest manifest;
+  manifest.step = step;
+  manifest.samples_done = step * spec.training.global_batch;
+  manifest.dtype = "fp32";
+  for (const GroupSpec& group : spec.groups) manifest.groups.push_back({group.name, group.mesh, group.zero, group.tp_sequence});
+  return commit_checkpoint(folder, run_folder, std::move(manifest)).status();
+}
+
 Status train(HostControl& control, const Script& script) {
   const int slot = control.assignment().self.value;
   if (script.fault == "refuse" && script.fault_slot == slot) return invalid_argument("model folder: tensor 'x' is missing");
@@ -86,8 +101,7 @@ Status train(HostControl& control, const Script& script) {
     control.report_step(step, metrics, "{\"peak_memory_mib\": " + std::to_string(slot + 1) + ", \"activation_peak_mib\": {\"fake/" + std::to_string(slot) + "\": 7}}");
     control.report_prepared(step + 3);
     if (grant.save_at == step && slot == 0) {
-      const std::string folder = control.assignment().run_folder + "/checkpoints/step-0000000" + std::to_string(step % 10);
-      if (std::system(("mkdir -p " + folder + " && echo '{}' > " + folder + "/manifest.json").c_str()) != 0) return internal_error("mkdir");
+      TROUPE_RETURN_IF_ERROR(save(control.assignment().run_folder, step % 10));
     }
   }
   return control.report_finished(slot == 0 ? "{\"fake\": true}" : "");

@@ -130,6 +130,8 @@ TEST_CASE("kill -9 of troupe run leaves no process and no socket") {
   REQUIRE(eventually([&] { return step_done(box); }));
   const std::string folder = socket_folder(box);
   REQUIRE(fs::exists(folder));
+  // The janitor is not to be taken for a second run.
+  CHECK(processes_with("--run-dir " + box.path("run")) == std::vector<int>{pid});
   CHECK((fs::status(folder).permissions() & (fs::perms::group_all | fs::perms::others_all)) == fs::perms::none);
   const auto pids = host_pids(box);
   REQUIRE(pids.size() == 2);
@@ -172,8 +174,13 @@ TEST_CASE("Status and logs of a run folder work while it runs and after its end"
   const Ended logs = box.run({"logs", box.path("run"), "--group", "text", "--rank", "0"});
   CHECK(logs.output.find("fake host of slot 1") != std::string::npos);
   CHECK(logs.output.find("fake host of slot 0") == std::string::npos);
+  const int follower = box.start({"logs", box.path("run") + "/", "--follow"});
+  CHECK(eventually([&] { return box.output(follower).find("fake host of slot 1") != std::string::npos; }));
   box.signal_alone(pid, SIGINT);
   box.wait(pid);
+  const Ended followed = box.wait(follower);
+  INFO(followed.output);
+  CHECK(followed.output.find("troupe: no job") == std::string::npos);
   const auto ended = nlohmann::json::parse(box.run({"status", box.path("run"), "--json"}).output);
   CHECK(ended["phase"] == "ended");
   CHECK(ended["result"]["outcome"] == "cancelled");
@@ -183,6 +190,7 @@ TEST_CASE("Usage errors, unknown verbs and verbs that are not built exit with 2,
   Sandbox box;
   CHECK(box.run({"run"}).code == 2);
   CHECK(box.run({"dance"}).code == 2);
+  CHECK(box.run({"statis"}).output.find("unknown verb 'statis'; did you mean 'status'?") != std::string::npos);
   CHECK(box.wait(box.start_program({TROUPE_BINARY_DIR "/bin/troupe"})).code == 2);
   for (const char* verb : {"scale", "checkpoint", "check", "compare", "import", "export", "convert"}) {
     const Ended ended = box.run({verb, "x"});
