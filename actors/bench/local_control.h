@@ -9,7 +9,7 @@
 /// The control of a host that is alone: grants every step, keeps reports to itself. For benches and tests of the executor.
 namespace troupe {
 
-class LocalControl final : public HostControl {
+class LocalControl : public HostControl {
  public:
   /// `shared`: a rendezvous store that several hosts of a test meet through; its own when null. Outlives the control.
   explicit LocalControl(HostAssignment assignment, KvStore* shared = nullptr) : assignment_(std::move(assignment)), shared_(shared) {}

@@ -15,12 +15,13 @@
 #include "actors/host/meeting.h"
 #include "actors/host/memory.h"
 #include "actors/host/metrics.h"
+#include "base/checkpoint/checkpoint_folder.h"
 
 namespace troupe {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::minutes kGrantTimeout{60};
+constexpr std::chrono::minutes kGrantTimeout{60}, kInputTimeout{60};
 
 /// Allocation owner numbers: 0 is what belongs to no actor.
 int owner_of(size_t actor) { return static_cast<int>(actor) + 1; }
@@ -73,17 +74,19 @@ Status Host::run() {
 }
 
 Status Host::train() {
+  if (is_leader(*job_)) TROUPE_RETURN_IF_ERROR(discard_unfinished(job_->assignment.run_folder));  // nobody saves before all are ready
   StepFeed feed(*job_, members(), last_step_ + 1, job_->steps, /*ahead=*/2);
   if (is_leader(*job_)) job_->control->report_event("training_plan", "{\"steps\": " + std::to_string(job_->steps) + "}");
   job_->control->report_ready();
   bool complete = true;
   for (int64_t step = last_step_ + 1; step <= job_->steps; ++step) {
+    // The input first: a step is granted when every host has prepared it, so a host whose data fails would wait for a grant in vain.
+    TROUPE_ASSIGN(StepInput input, feed.take(kInputTimeout));
     TROUPE_ASSIGN(const Grant grant, job_->control->wait_grant(step, kGrantTimeout));
     if (grant.stop_after >= 0 && step > grant.stop_after) {
       complete = false;
       break;
     }
-    TROUPE_ASSIGN(StepInput input, feed.take());
     TROUPE_RETURN_IF_ERROR(train_step(input));
     const EvalSpec& eval = job_->spec.eval;
     if (eval.every > 0 && (step % eval.every == 0 || step == job_->steps)) TROUPE_RETURN_IF_ERROR(evaluate_and_report(step));

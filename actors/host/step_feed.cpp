@@ -138,7 +138,11 @@ Result<StepInput> make_step_input(const JobContext& job, const Dataset& data, St
 }
 
 StepFeed::StepFeed(const JobContext& job, std::vector<FeedMember> members, int64_t first_step, int64_t last_step, int ahead)
-    : job_(job), members_(std::move(members)), ahead_(static_cast<size_t>(std::max(1, ahead))), thread_([=, this] { run(first_step, last_step); }) {}
+    : job_(job),
+      members_(std::move(members)),
+      ahead_(static_cast<size_t>(std::max(1, ahead))),
+      next_(first_step),
+      thread_([=, this] { run(first_step, last_step); }) {}
 
 StepFeed::~StepFeed() {
   {
@@ -169,6 +173,7 @@ void StepFeed::run(int64_t first_step, int64_t last_step) {
     {
       const std::lock_guard lock(mutex_);
       ready_.push_back(std::move(input));
+      ended_ = !good || step == last_step;
     }
     changed_.notify_all();
     if (!good) return;
@@ -176,9 +181,21 @@ void StepFeed::run(int64_t first_step, int64_t last_step) {
   }
 }
 
-Result<StepInput> StepFeed::take() {
+Result<StepInput> StepFeed::take(std::chrono::milliseconds timeout) {
+  // Who asks a host to stop does not know this feed: it is looked at between short waits.
+  constexpr std::chrono::milliseconds kSlice{100};
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return !ready_.empty(); });
+  while (ready_.empty()) {
+    if (ended_) return make_error(ErrorCode::kFailedPrecondition, "the input of every step has been taken");
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= deadline)
+      return deadline_exceeded("the input of step " + std::to_string(next_) + " was not read and decoded within " +
+                               std::to_string(timeout.count()) + " ms");
+    if (job_.control->stop_requested()) return cancelled("the job is stopping");
+    changed_.wait_until(lock, std::min(deadline, now + kSlice), [&] { return !ready_.empty() || ended_; });
+  }
+  ++next_;
   Result<StepInput> input = std::move(ready_.front());
   ready_.pop_front();
   changed_.notify_all();

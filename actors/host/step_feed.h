@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -42,8 +43,8 @@ class StepFeed {
   ~StepFeed();
   StepFeed(const StepFeed&) = delete;
   StepFeed& operator=(const StepFeed&) = delete;
-  /// The next step's input, in order. Waits for it.
-  Result<StepInput> take();
+  /// The next step's input, in order, or why it cannot be made. DeadlineExceeded after `timeout`, Cancelled when the host is asked to stop.
+  Result<StepInput> take(std::chrono::milliseconds timeout);
 
  private:
   void run(int64_t first_step, int64_t last_step);
@@ -54,7 +55,8 @@ class StepFeed {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Result<StepInput>> ready_;
-  bool stopped_ = false;
+  bool stopped_ = false, ended_ = false;  // ended: nothing comes behind what is ready
+  int64_t next_;                          // the step that take() gives next
   std::thread thread_;
 };
 

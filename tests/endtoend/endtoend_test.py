@@ -142,6 +142,23 @@ class EndToEnd(unittest.TestCase):
         many = self.losses(self.run_job("many", data=f"{{sources: [{{path: {records}}}]}}", vision="dp: 2, sp: 2", text="dp: 2, tp: 2", micro=2))
         self.assert_close(one, many)
 
+    def test_a_picture_broken_in_the_middle_ends_the_job_and_is_named(self):
+        records = read_lines(SHAPES / "train.jsonl")
+        record = next(r for r in records if isinstance(r.get("image"), str) and r["image"].endswith(".png"))
+        picture = bytearray((SHAPES / "images" / record["image"]).read_bytes())
+        begin = picture.index(b"IDAT") + 12  # header and end stay as they are: the index finds nothing wrong
+        picture[begin:begin + 40] = bytes(0x5A ^ b for b in picture[begin:begin + 40])
+        (self.folder / "broken.png").write_bytes(picture)
+        good = str(SHAPES / "images" / record["image"])  # step 1 of file order sees good pictures only
+        rows = [dict(record, id=f"r{i}", image=good if i < 8 else "broken.png") for i in range(16)]
+        (self.folder / "records.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        data = f"{{sources: [{{path: {self.folder}/records.jsonl, image_root: {self.folder}}}], shuffle: false}}"
+        ended = self.troupe("run", self.write(data=data, placement="disjoint"), "--run-dir", self.folder / "run", code=1, timeout=60)
+        self.assertIn("broken.png", ended.stdout + ended.stderr)
+        result = json.loads((self.folder / "run" / "result.json").read_text())
+        self.assertIn("broken.png", result["cause"]["message"])
+        self.assertEqual(result["steps_done"], 1)
+
     def test_bf16_stays_near_fp32(self):
         full, half = (self.losses(self.run_job(d, dtype=d)) for d in ("fp32", "bf16"))
         for (_, x, _), (_, y, _) in zip(full, half):

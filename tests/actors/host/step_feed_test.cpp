@@ -1,6 +1,8 @@
 #include "actors/host/step_feed.h"
 
 #include <catch2/catch.hpp>
+#include <chrono>
+#include <future>
 
 #include "tests/actors/host/small_job.h"
 
@@ -8,6 +10,29 @@ using namespace troupe;
 using namespace troupe::testing;
 
 namespace {
+constexpr std::chrono::seconds kPatience{30};
+
+/// A random batch of which one sample's images cannot be decoded, or whose images are given only once a gate is open.
+class FaultyDataset final : public Dataset {
+ public:
+  explicit FaultyDataset(int64_t broken) : data_(make_random_batch({4, 6, 10, 20}, small_config(), 5)), broken_(broken) {}
+  const SampleIndex& index() const override { return data_->index(); }
+  Result<TokenizedSample> tokens(int64_t sample) const override { return data_->tokens(sample); }
+  Result<at::Tensor> patches(int64_t sample, int image) const override {
+    if (gate.valid()) gate.wait();
+    if (sample == broken_) return data_loss("picture.png: is broken in the middle");
+    return data_->patches(sample, image);
+  }
+  Result<SampleText> text(int64_t sample) const override { return data_->text(sample); }
+  Result<std::string> decode(const std::vector<int64_t>& ids) const override { return data_->decode(ids); }
+  int64_t end_of_turn() const override { return data_->end_of_turn(); }
+  std::shared_future<void> gate;
+
+ private:
+  std::unique_ptr<Dataset> data_;
+  int64_t broken_;
+};
+
 std::unique_ptr<JobContext> feed_job(LocalControl& control, int sp = 1) {
   JobSpec spec = small_spec(4);
   spec.groups[0].mesh.set(Axis::kSp, sp);
@@ -20,7 +45,7 @@ TEST_CASE("the feed gives steps in order, each with the input of its members") {
   const auto job = feed_job(control);
   StepFeed feed(*job, {{0, 0}, {1, 0}}, 2, 5, 2);
   for (int64_t step = 2; step <= 5; ++step) {
-    auto input = feed.take();
+    auto input = feed.take(kPatience);
     REQUIRE(input.ok());
     CHECK(input->plan.step == step);
     CHECK(input->vision[0].size() == 4);
@@ -68,4 +93,52 @@ TEST_CASE("targets are the tokens after their rows, within a sample") {
   REQUIRE(unit.loss_rows.size(0) == 12);
   for (int64_t r = 0; r < unit.loss_rows.size(0); ++r)
     CHECK(unit.ids[unit.loss_rows[r].item<int64_t>() + 1].item<int64_t>() == unit.targets[r].item<int64_t>());
+}
+
+TEST_CASE("a sample that cannot be decoded ends the feed with its reason, and nothing waits behind it") {
+  LocalControl control(small_assignment(0, {{0}, {0}}, 1));
+  JobSpec spec = small_spec(2);  // steps of two samples: the second step meets the broken one
+  const auto job = small_job(control, spec, std::make_unique<FaultyDataset>(3));
+  StepFeed feed(*job, {{0, 0}}, 1, 9, 2);
+  CHECK(feed.take(kPatience).ok());
+  const auto broken = feed.take(kPatience);
+  REQUIRE_FALSE(broken.ok());
+  CHECK(broken.error().code == ErrorCode::kDataLoss);
+  CHECK_THAT(broken.error().message, Catch::Contains("picture.png"));
+  const auto behind = feed.take(kPatience);
+  REQUIRE_FALSE(behind.ok());
+  CHECK(behind.error().code == ErrorCode::kFailedPrecondition);
+}
+
+TEST_CASE("a step whose data does not come is given up at the deadline, by its number") {
+  LocalControl control(small_assignment(0, {{0}, {0}}, 1));
+  auto data = std::make_unique<FaultyDataset>(-1);
+  std::promise<void> open;
+  data->gate = open.get_future().share();
+  const auto job = small_job(control, small_spec(4), std::move(data));
+  StepFeed feed(*job, {{0, 0}}, 7, 9, 1);
+  const auto late = feed.take(std::chrono::milliseconds(5));
+  open.set_value();
+  REQUIRE_FALSE(late.ok());
+  CHECK(late.error().code == ErrorCode::kDeadlineExceeded);
+  CHECK_THAT(late.error().message, Catch::Contains("step 7"));
+  CHECK(feed.take(kPatience).ok());
+}
+
+TEST_CASE("who waits for a step's data hears that the host is to stop") {
+  class StoppedControl final : public LocalControl {
+   public:
+    using LocalControl::LocalControl;
+    bool stop_requested() const override { return true; }
+  };
+  StoppedControl control(small_assignment(0, {{0}, {0}}, 1));
+  auto data = std::make_unique<FaultyDataset>(-1);
+  std::promise<void> open;
+  data->gate = open.get_future().share();
+  const auto job = small_job(control, small_spec(4), std::move(data));
+  StepFeed feed(*job, {{0, 0}}, 1, 9, 1);
+  const auto stopped = feed.take(kPatience);
+  open.set_value();
+  REQUIRE_FALSE(stopped.ok());
+  CHECK(stopped.error().code == ErrorCode::kCancelled);
 }
