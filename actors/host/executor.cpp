@@ -122,7 +122,9 @@ Result<StepOutcome> Executor::run(const Program& program, StepInput& input, int6
       outcome.seconds[{i.group, i.op}] += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     };
     if (i.op == Op::kCombine) {
-      TROUPE_RETURN_IF_ERROR(combine(outcome, evaluation));
+      job_.control->publish_progress(plan.step, op_name(i.op), actors_.front()->group(), actors_.front()->rank());
+      const Status combined = combine(outcome, evaluation);
+      if (!combined.ok()) return wrap(combined.error(), "step " + std::to_string(plan.step) + ", " + i.to_string(program));
       account();
       if (hook) TROUPE_RETURN_IF_ERROR(hook(plan.step));
       continue;

@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
+#include <set>
+#include <string>
 
 #include "actors/host/evaluation.h"
 #include "tests/actors/host/small_job.h"
@@ -150,4 +152,27 @@ TEST_CASE("an evaluation with shuffled images looks at other pictures") {
   CHECK(other->images_replaced == 4);
   CHECK(own->images_replaced == 0);
   CHECK(own->sums.loss != other->sums.loss);
+}
+
+TEST_CASE("the progress page sees every instruction of a step, the one that crosses groups too") {
+  class WatchedControl final : public LocalControl {
+   public:
+    using LocalControl::LocalControl;
+    void publish_progress(int64_t, const char* instruction, int, int) override { seen.insert(instruction); }
+    std::set<std::string> seen;
+  };
+  WatchedControl control(small_assignment(0, {{0}, {0}}, 1));
+  const auto job = small_job(control, small_spec(4), make_random_batch({4, 4, 6, 20}, small_config(), 5));
+  auto boundary = Boundary::create(*job);
+  REQUIRE(boundary.ok());
+  std::vector<std::unique_ptr<Actor>> actors;
+  actors.push_back(std::make_unique<VisionActor>(*job, 0, 0, **boundary));
+  actors.push_back(std::make_unique<TextActor>(*job, 1, 0, **boundary));
+  for (auto& actor : actors) REQUIRE(actor->set_up().ok());
+  Executor executor(*job, actors, **boundary);
+  BatchPlanner planner(job->data->index(), job->training_samples, batch_plan_options(job->spec, 2, 4));
+  auto input = make_step_input(*job, *job->data, planner.plan(1), {{0, 0}, {1, 0}}, {});
+  REQUIRE(input.ok());
+  REQUIRE(executor.train(*input, 1, {}).ok());
+  CHECK(control.seen == std::set<std::string>{"forward", "backward", "post", "wait", "reduce", "combine", "update", "gather"});
 }
