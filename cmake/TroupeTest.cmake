@@ -42,6 +42,9 @@ function(troupe_test name)
   target_compile_definitions(${name} PRIVATE TROUPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TROUPE_BINARY_DIR="${PROJECT_BINARY_DIR}")
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT} SKIP_RETURN_CODE 77)
+  if(ARG_LABELS MATCHES "contract|multiproc")
+    set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE)  # they start processes and measure deadlines
+  endif()
   if(TROUPE_SANITIZE)
     set(_suppressions "${PROJECT_SOURCE_DIR}/tests/suppressions")
     # UCX_MEM_EVENTS: UCX's hooks around madvise run on threads that the sanitizer has already taken leave of.
