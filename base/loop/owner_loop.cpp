@@ -6,13 +6,14 @@ OwnerLoop::OwnerLoop() : thread_([this] { run(); }) {}
 
 OwnerLoop::~OwnerLoop() { finish(); }
 
-void OwnerLoop::post(Task task) {
+bool OwnerLoop::post(Task task) {
   {
     std::lock_guard lock(mutex_);
-    if (stopping_) return;
+    if (stopping_) return false;
     queue_.push_back(std::move(task));
   }
-  changed_.notify_one();
+  changed_.notify_all();
+  return true;
 }
 
 void OwnerLoop::post_at(Clock::time_point when, Task task) {
@@ -21,7 +22,7 @@ void OwnerLoop::post_at(Clock::time_point when, Task task) {
     if (stopping_) return;
     timers_.emplace(when, std::move(task));
   }
-  changed_.notify_one();
+  changed_.notify_all();
 }
 
 void OwnerLoop::finish() {
@@ -29,8 +30,13 @@ void OwnerLoop::finish() {
     std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  changed_.notify_one();
+  changed_.notify_all();
   if (thread_.joinable()) thread_.join();
+}
+
+void OwnerLoop::wait_until_ended() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return ended_; });
 }
 
 void OwnerLoop::run() {
@@ -45,7 +51,11 @@ void OwnerLoop::run() {
       lock.lock();
       continue;
     }
-    if (stopping_) return;
+    if (stopping_) {
+      ended_ = true;
+      changed_.notify_all();
+      return;
+    }
     if (timers_.empty()) {
       changed_.wait(lock);
       continue;

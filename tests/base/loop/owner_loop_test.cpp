@@ -1,6 +1,7 @@
 #include "base/loop/owner_loop.h"
 
 #include <catch2/catch.hpp>
+#include <thread>
 #include <vector>
 
 using troupe::OwnerLoop;
@@ -37,4 +38,28 @@ TEST_CASE("Finishing runs what was posted, drops timers that are not due and tak
   loop.finish();
   loop.post([&] { ran += 10; });
   CHECK(ran == 1);
+}
+
+TEST_CASE("A question that comes after the end is answered on the caller instead of being waited for") {
+  OwnerLoop loop;
+  int value = 0;
+  loop.post([&] { value = 7; });
+  loop.finish();
+  CHECK_FALSE(loop.post([&] { value = 8; }));
+  CHECK(loop.ask([&] { return value; }) == 7);
+}
+
+TEST_CASE("Questions that race with the end are all answered") {
+  for (int round = 0; round < 50; ++round) {
+    OwnerLoop loop;
+    int answers = 0;
+    std::vector<std::thread> askers;
+    for (int i = 0; i < 4; ++i)
+      askers.emplace_back([&] {
+        for (int k = 0; k < 20; ++k) loop.ask([&] { ++answers; });
+      });
+    loop.finish();
+    for (std::thread& asker : askers) asker.join();
+    CHECK(answers == 80);
+  }
 }
