@@ -53,7 +53,8 @@ std::string template_default(const std::string& text) {
 
 TEST_CASE("Ids and positions of chats equal those of the published template and model") {
   const auto form = form_of();
-  for (const auto& expected : fixture::json("chats.json").at("chats")) {
+  const auto chats = fixture::json("chats.json");  // outlives the loop: a temporary's member would not
+  for (const auto& expected : chats.at("chats")) {
     std::vector<IndexedImage> images;
     for (const auto& grid : expected.at("grids")) images.push_back({grid.at(0), grid.at(1), grid.at(2), 0});
     const auto tokens = tokens_of(*form, record_of(expected.at("record")), images);
