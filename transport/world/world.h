@@ -63,7 +63,8 @@ struct WorldOptions {
   int device_index = -1;  // CUDA device; -1: CPU
 };
 
-/// Meets the other ranks through `store` and connects; returns when all of them have. `store` outlives the world.
+/// Meets the other ranks through `store` and connects; returns when all of them have. `store` outlives the world. With
+/// peers the process ignores SIGPIPE from here on: a write to a dead rank's socket fails instead of ending the writer.
 Result<std::unique_ptr<World>> create_gloo_world(const WorldOptions& options, KvStore& store);
 #ifdef TROUPE_WITH_CUDA
 Result<std::unique_ptr<World>> create_nccl_world(const WorldOptions& options, KvStore& store);

@@ -90,3 +90,16 @@ TEST_CASE("a killed or stopped rank leaves no survivor inside a collective for l
     CHECK(wait_for_exit(lost) == -SIGKILL);
   }
 }
+
+TEST_CASE("a process with a Gloo world outlives a write to a broken connection") {
+  SharedKvStore store;
+  std::vector<int> ranks;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    ranks.push_back(fork_child([&] {
+      const auto world = make_world(rank, store);
+      ::raise(SIGPIPE);
+      return world ? kFreed : kNoWorld;
+    }));
+  }
+  for (const int pid : ranks) CHECK(wait_for_exit(pid) == kFreed);
+}
