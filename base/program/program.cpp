@@ -45,6 +45,7 @@ std::string Program::to_json() const {
   nlohmann::ordered_json j;
   j["groups"] = groups;
   j["credits"] = credits;
+  j["budget_bytes"] = budget_bytes;
   j["edges"] = nlohmann::ordered_json::array();
   for (const ProgramEdge& e : edges) j["edges"].push_back({{"producer", e.producer}, {"consumer", e.consumer}, {"gradient", e.gradient}});
   j["loops"] = nlohmann::ordered_json::array();
@@ -63,6 +64,7 @@ Result<Program> Program::from_json(const std::string& text) {
   try {
     p.groups = j.at("groups").get<std::vector<std::string>>();
     p.credits = j.at("credits").get<int>();
+    p.budget_bytes = j.at("budget_bytes").get<int64_t>();
     for (const auto& e : j.at("edges")) p.edges.push_back({e.at("producer"), e.at("consumer"), e.at("gradient")});
     for (const auto& l : j.at("loops")) {
       RecordedLoop loop;
@@ -82,6 +84,7 @@ Result<Program> Program::from_json(const std::string& text) {
 Recorder::Recorder(std::vector<std::string> groups) { program_.groups = std::move(groups); }
 void Recorder::edge(int producer, int consumer, bool gradient) { program_.edges.push_back({producer, consumer, gradient}); }
 void Recorder::credits(int units) { program_.credits = units; }
+void Recorder::budget(int64_t bytes) { program_.budget_bytes = bytes; }
 
 void Recorder::for_units(int group, const std::function<void()>& body) {
   TROUPE_CHECK(open_ == nullptr);

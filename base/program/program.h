@@ -37,6 +37,7 @@ struct Program {
   std::vector<ProgramEdge> edges;
   std::vector<RecordedLoop> loops;
   int credits = 0;  // units a producer may be ahead of its backward; 0: all of a step
+  int64_t budget_bytes = 0;  // most that a producer's units may hold between forward and backward; 0: no bound
   /// A stable text form (JSON); equal texts mean equal programs.
   std::string to_json() const;
   static Result<Program> from_json(const std::string& text);
@@ -48,6 +49,7 @@ class Recorder {
   explicit Recorder(std::vector<std::string> groups);
   void edge(int producer, int consumer, bool gradient);
   void credits(int units);
+  void budget(int64_t bytes);
   /// Records `body` once, for all units of `group`: body calls forward/backward of that group.
   void for_units(int group, const std::function<void()>& body);
   void forward(int group);
@@ -67,10 +69,15 @@ Program record_training_loop(const JobSpec& spec);
 /// Forward passes only, for evaluation.
 Program record_evaluation_loop(const JobSpec& spec);
 
+/// Whether any step of a program can run: groups may not feed each other in a circle, and what is recorded needs what is recorded
+/// before it. The error prints the circle.
+Status check_program(const Program& program);
+
 /// Counts of one step, from the index: units of each group and which consumer units each producer unit feeds.
 struct StepShape {
   std::vector<int> units;                             // [group]
   std::vector<std::vector<std::vector<int>>> feeds;   // [edge][producer unit] -> consumer units, ascending
+  std::vector<std::vector<int64_t>> held_bytes = {};  // [group][unit]: kept from forward to backward; groups left out hold nothing
 };
 StepShape shape_of(const Program& program, const StepPlan& plan);
 
@@ -86,7 +93,10 @@ struct Instruction {
   std::string to_string(const Program& program) const;
 };
 
-/// The global order of a step. Every host's list is the subsequence of its groups.
+/// The global order of a step. Every host's list is the subsequence of its groups. A group that feeds others runs ahead of its own
+/// backward by the program's credits, one more for each further group behind it, and within its budget; where a consumer needs more
+/// at once it gets it. Backward comes before forward as soon as it can. With all credits that makes phases, with few 1F1B.
+/// `program` has passed check_program.
 std::vector<Instruction> expand(const Program& program, const StepShape& shape);
 /// Checks an order as if no send had a buffer and every group ran alone on its hosts: every post has its wait, every wait comes after
 /// its post, nothing waits in a circle. The error prints what is wrong.

@@ -1,152 +1,150 @@
 #include <algorithm>
-#include <map>
-#include <set>
-#include <tuple>
+#include <limits>
 
+#include "base/program/graph.h"
 #include "base/program/program.h"
 
 namespace troupe {
 namespace {
 
-/// Orders one step of a program: a producer's forward as long as it has credit, else its ripe backward (which returns the credit), else
-/// the next consumer unit. With all credits this is the phase order of colocated groups, with few it is 1F1B between disjoint ones.
+/// Orders one step. Each round goes over the groups, producers first, and takes the first work that can be done: a
+/// forward within the group's window, else its next ripe backward (which makes room again). With wide windows this
+/// gives phases, with narrow ones 1F1B.
 class Scheduler {
  public:
-  Scheduler(const Program& program, const StepShape& shape) : program_(program), shape_(shape) {
-    for (const RecordedLoop& loop : program.loops)
-      for (const RecordedCall& call : loop.calls)
-        if (loop.units_of >= 0) recorded_.insert({call.group, call.op});
-  }
+  Scheduler(const Program& program, const StepShape& shape)
+      : program_(program), shape_(shape), graph_(program), units_(program, shape), done_(program.groups.size()) {}
 
   std::vector<Instruction> run() {
-    for (size_t e = 0; e < program_.edges.size(); ++e) run_edge(static_cast<int>(e));
-    for (size_t g = 0; g < program_.groups.size(); ++g)
-      if (!on_an_edge(static_cast<int>(g)))
-        for (int u = 0; u < shape_.units[g]; ++u) unit_passes(static_cast<int>(g), u);
+    for (;;) {
+      for (int g : graph_.order())
+        if (!done(g).reduced && finished(g)) reduce(g);
+      const bool worked = std::any_of(graph_.order().begin(), graph_.order().end(), [&](int g) { return advance(g); });
+      if (!worked && !force()) break;
+    }
     for (const RecordedLoop& loop : program_.loops)
       if (loop.units_of < 0)
-        for (const RecordedCall& call : loop.calls) order_.push_back({call.op, call.group});
+        for (const RecordedCall& call : loop.calls)
+          if (call.op != Op::kReduce) order_.push_back({call.op, call.group});
     return std::move(order_);
   }
 
  private:
-  bool has(int group, Op op) const { return recorded_.contains({group, op}); }
-  bool on_an_edge(int group) const {
-    return std::any_of(program_.edges.begin(), program_.edges.end(), [&](const ProgramEdge& e) { return e.producer == group || e.consumer == group; });
-  }
-  void unit_passes(int group, int unit) {
-    if (has(group, Op::kForward)) order_.push_back({Op::kForward, group, unit});
-    if (has(group, Op::kBackward)) order_.push_back({Op::kBackward, group, unit});
-  }
+  struct Done {
+    int forward = 0, backward = 0;
+    bool reduced = false;
+  };
+  Done& done(int g) { return done_[static_cast<size_t>(g)]; }
+  const Done& done(int g) const { return done_[static_cast<size_t>(g)]; }
+  int unit_count(int g) const { return shape_.units[static_cast<size_t>(g)]; }
+  const ProgramEdge& edge(int e) const { return program_.edges[static_cast<size_t>(e)]; }
 
-  void producer_forward(int e, int unit) {
-    const ProgramEdge& edge = program_.edges[static_cast<size_t>(e)];
-    order_.push_back({Op::kForward, edge.producer, unit});
-    for (int m : feeds(e, unit)) order_.push_back({Op::kPost, edge.producer, unit, e, m});
+  /// The rows that the group's next unit takes are made.
+  bool fed(int g) const {
+    return std::all_of(graph_.incoming(g).begin(), graph_.incoming(g).end(), [&](int e) {
+      const auto& sources = units_.feeding(e, done(g).forward);
+      return sources.empty() || sources.back() < done(edge(e).producer).forward;
+    });
   }
-  void producer_backward(int e, int unit) {
-    const ProgramEdge& edge = program_.edges[static_cast<size_t>(e)];
-    for (int m : feeds(e, unit)) order_.push_back({Op::kWait, edge.producer, unit, e, m, true});
-    order_.push_back({Op::kBackward, edge.producer, unit});
+  /// Everybody that took rows of the unit is through with it.
+  bool released(int g, int unit) const {
+    return std::all_of(graph_.outgoing(g).begin(), graph_.outgoing(g).end(), [&](int e) {
+      const auto& fed = units_.fed_by(e, unit);
+      const int c = edge(e).consumer;
+      return fed.empty() || fed.back() < (edge(e).gradient ? done(c).backward : done(c).forward);
+    });
   }
-  void consumer_passes(int e, int unit) {
-    const ProgramEdge& edge = program_.edges[static_cast<size_t>(e)];
-    const std::vector<int> sources = feeders(e, unit);
-    for (int u : sources) order_.push_back({Op::kWait, edge.consumer, unit, e, u});
-    unit_passes(edge.consumer, unit);
-    if (edge.gradient)
-      for (int u : sources) order_.push_back({Op::kPost, edge.consumer, unit, e, u, true});
+  /// Units between forward and backward, or, without a backward, until their rows have been taken.
+  int first_held(int g) const {
+    if (graph_.backwards(g)) return done(g).backward;
+    int unit = 0;
+    while (unit < done(g).forward && released(g, unit)) ++unit;
+    return unit;
   }
+  bool has_room(int g) const {
+    if (graph_.outgoing(g).empty()) return true;
+    const int first = first_held(g), next = done(g).forward;
+    // Between a group and the end of the graph every further group keeps a unit busy.
+    if (program_.credits > 0 && next - first >= program_.credits + graph_.depth(g) - 1) return false;
+    if (program_.budget_bytes == 0 || next == first || static_cast<size_t>(g) >= shape_.held_bytes.size()) return true;
+    const auto& bytes = shape_.held_bytes[static_cast<size_t>(g)];
+    int64_t held = 0;
+    for (int u = first; u <= next; ++u)
+      held += static_cast<size_t>(u) < bytes.size() ? bytes[static_cast<size_t>(u)] : 0;
+    return held <= program_.budget_bytes;
+  }
+  bool finished(int g) const { return !more_forward(g) && (!graph_.backwards(g) || done(g).backward == unit_count(g)); }
+  bool more_forward(int g) const { return graph_.forwards(g) && done(g).forward < unit_count(g); }
 
-  const std::vector<int>& feeds(int e, int unit) const { return shape_.feeds[static_cast<size_t>(e)][static_cast<size_t>(unit)]; }
-  std::vector<int> feeders(int e, int consumer_unit) const {
-    std::vector<int> result;
-    const auto& all = shape_.feeds[static_cast<size_t>(e)];
-    for (size_t u = 0; u < all.size(); ++u)
-      if (std::binary_search(all[u].begin(), all[u].end(), consumer_unit)) result.push_back(static_cast<int>(u));
-    return result;
+  bool advance(int g) {
+    if (done(g).backward < done(g).forward && graph_.backwards(g) && graph_.outgoing(g).empty())
+      return backward(g), true;
+    if (more_forward(g) && fed(g) && has_room(g)) return forward(g), true;
+    if (graph_.backwards(g) && done(g).backward < done(g).forward && released(g, done(g).backward))
+      return backward(g), true;
+    return false;
   }
-
-  void run_edge(int e) {
-    const ProgramEdge& edge = program_.edges[static_cast<size_t>(e)];
-    const int producers = shape_.units[static_cast<size_t>(edge.producer)], consumers = shape_.units[static_cast<size_t>(edge.consumer)];
-    const bool backward = edge.gradient && has(edge.producer, Op::kBackward);
-    const int credits = program_.credits > 0 ? program_.credits : std::max(producers, 1);
-    int forwarded = 0, returned = 0, consumed = 0;
-    const auto ripe = [&](int unit) {
-      const auto& fed = feeds(e, unit);
-      return unit < forwarded && (fed.empty() || fed.back() < consumed);
-    };
-    const auto ready = [&](int unit) {
-      const auto sources = feeders(e, unit);
-      return sources.empty() || sources.back() < forwarded;
-    };
-    while (forwarded < producers || consumed < consumers || (backward && returned < producers)) {
-      // Without a backward pass a credit returns when the last consumer of the unit is done.
-      const int held = forwarded - (backward ? returned : freed(e, forwarded, consumed));
-      if (forwarded < producers && held < credits) {
-        producer_forward(e, forwarded++);
-      } else if (backward && returned < producers && ripe(returned)) {
-        producer_backward(e, returned++);
-      } else if (consumed < consumers && ready(consumed)) {
-        consumer_passes(e, consumed++);
-      } else {
-        producer_forward(e, forwarded++);  // the next consumer unit needs more units than there are credits: it passes alone
+  /// Nobody can work within the windows: a consumer needs more units at once than there is room for, and gets them.
+  bool force() {
+    for (auto g = graph_.order().rbegin(); g != graph_.order().rend(); ++g) {
+      if (!more_forward(*g)) continue;
+      int wanting = *g;
+      while (!fed(wanting)) {
+        for (int e : graph_.incoming(wanting)) {
+          const auto& sources = units_.feeding(e, done(wanting).forward);
+          if (sources.empty() || sources.back() < done(edge(e).producer).forward) continue;
+          wanting = edge(e).producer;
+          break;
+        }
       }
+      forward(wanting);
+      return true;
     }
+    return false;
   }
 
-  int freed(int e, int forwarded, int consumed) const {
-    int count = 0;
-    while (count < forwarded && (feeds(e, count).empty() || feeds(e, count).back() < consumed)) ++count;
-    return count;
+  void forward(int g) {
+    const int unit = done(g).forward++;
+    for (int e : graph_.incoming(g))
+      for (int u : units_.feeding(e, unit)) order_.push_back({Op::kWait, g, unit, e, u});
+    order_.push_back({Op::kForward, g, unit});
+    for (int e : graph_.outgoing(g))
+      for (int m : units_.fed_by(e, unit)) order_.push_back({Op::kPost, g, unit, e, m});
+    if (graph_.fused(g)) backward(g);
+  }
+  void backward(int g) {
+    const int unit = done(g).backward++;
+    for (int e : graph_.outgoing(g))
+      if (edge(e).gradient)
+        for (int m : units_.fed_by(e, unit)) order_.push_back({Op::kWait, g, unit, e, m, true});
+    order_.push_back({Op::kBackward, g, unit});
+    for (int e : graph_.incoming(g))
+      if (edge(e).gradient)
+        for (int u : units_.feeding(e, unit)) order_.push_back({Op::kPost, g, unit, e, u, true});
+  }
+  /// As soon as a group's gradients are whole; others may still be at work.
+  void reduce(int g) {
+    done(g).reduced = true;
+    const auto reduces = [&](const RecordedLoop& loop) {
+      return loop.units_of < 0 && std::any_of(loop.calls.begin(), loop.calls.end(), [&](const RecordedCall& c) {
+               return c.op == Op::kReduce && c.group == g;
+             });
+    };
+    if (std::any_of(program_.loops.begin(), program_.loops.end(), reduces)) order_.push_back({Op::kReduce, g});
   }
 
   const Program& program_;
   const StepShape& shape_;
-  std::set<std::pair<int, Op>> recorded_;
+  const GroupGraph graph_;
+  const UnitGraph units_;
+  std::vector<Done> done_;
   std::vector<Instruction> order_;
 };
 
 }  // namespace
 
-std::vector<Instruction> expand(const Program& program, const StepShape& shape) { return Scheduler(program, shape).run(); }
-
-Status check_order(const Program& program, const StepShape& shape, const std::vector<Instruction>& order) {
-  using Key = std::tuple<int, int, int, bool>;  // edge, producer unit, consumer unit, gradient
-  const auto key_of = [&](const Instruction& i) {
-    const bool at_producer = i.group == program.edges[static_cast<size_t>(i.edge)].producer;
-    return Key{i.edge, at_producer ? i.unit : i.peer_unit, at_producer ? i.peer_unit : i.unit, i.gradient};
-  };
-  std::map<Key, size_t> posted;
-  std::set<Key> waited;
-  std::set<std::tuple<int, Op, int>> done;
-  for (size_t at = 0; at < order.size(); ++at) {
-    const Instruction& i = order[at];
-    const auto fail = [&](const std::string& why) { return invalid_argument("order of instructions: " + i.to_string(program) + " (number " + std::to_string(at) + ") " + why); };
-    if (i.unit >= 0 && i.unit >= shape.units[static_cast<size_t>(i.group)]) return fail("names a unit that the step does not have");
-    if (i.op == Op::kPost) {
-      if (!posted.emplace(key_of(i), at).second) return fail("posts the same rows twice");
-      if (!done.contains({i.group, i.gradient ? Op::kBackward : Op::kForward, i.unit})) return fail("posts before its rows exist");
-    } else if (i.op == Op::kWait) {
-      // One global order in which each wait follows its post cannot have a circle, whatever is buffered.
-      if (!posted.contains(key_of(i))) return fail("waits for rows that are posted later or never");
-      if (!waited.insert(key_of(i)).second) return fail("waits twice for the same rows");
-    } else if (!done.insert({i.group, i.op, i.unit}).second) {
-      return fail("runs twice");
-    } else if (i.op == Op::kBackward && !done.contains({i.group, Op::kForward, i.unit})) {
-      return fail("runs before its forward");
-    }
-  }
-  for (const auto& [key, at] : posted)
-    if (!waited.contains(key)) return invalid_argument("order of instructions: " + order[at].to_string(program) + " has no receiver");
-  for (size_t e = 0; e < program.edges.size(); ++e)
-    for (size_t u = 0; u < shape.feeds[e].size(); ++u)
-      for (int m : shape.feeds[e][u])
-        if (!posted.contains(Key{static_cast<int>(e), static_cast<int>(u), m, false}))
-          return invalid_argument("order of instructions: rows of unit " + std::to_string(u) + " of " + program.groups[static_cast<size_t>(program.edges[e].producer)] +
-                                  " never reach unit " + std::to_string(m) + " of " + program.groups[static_cast<size_t>(program.edges[e].consumer)]);
-  return {};
+std::vector<Instruction> expand(const Program& program, const StepShape& shape) {
+  return Scheduler(program, shape).run();
 }
 
 }  // namespace troupe

@@ -35,6 +35,7 @@ StepShape shape_from_spec(const JobSpec& spec, const Program& program, bool with
 
 Status check_instruction_order(const JobSpec& spec) {
   const Program program = record_training_loop(spec);
+  TROUPE_RETURN_IF_ERROR(check_program(program));
   const int units = text_units(spec);
   for (const StepShape& shape :
        {one_to_one(program, 0, units), one_to_one(program, 1, 1), one_to_one(program, units, units)})

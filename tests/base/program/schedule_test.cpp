@@ -115,7 +115,7 @@ TEST_CASE("the order check names what is wrong") {
   std::iter_swap(post, wait);
   const Status early = check_order(program, shape, swapped);
   REQUIRE_FALSE(early.ok());
-  CHECK(early.error().message.find("posted later or never") != std::string::npos);
+  CHECK(early.error().message.find("the circle is text.wait(0 <- vision 0) -> vision.post(0 -> text 0) -> text.wait(0 <- vision 0)") != std::string::npos);
 
   auto unheard = order;
   unheard.erase(std::find_if(unheard.begin(), unheard.end(), is(Op::kWait, 1)));
