@@ -6,6 +6,7 @@
 
 #include <set>
 
+#include "actors/host/meeting.h"
 #include "actors/kernels/device_copy.h"
 
 namespace troupe {
@@ -15,7 +16,8 @@ constexpr uint32_t kNumbersEdge = 0xffff;
 
 at::Tensor index_tensor(const std::vector<int64_t>& values, at::Device device) {
   // The vectors live as long as the step's plans, longer than any use of the view.
-  const at::Tensor view = at::from_blob(const_cast<int64_t*>(values.data()), {static_cast<int64_t>(values.size())}, at::kLong);
+  const at::Tensor view =
+      at::from_blob(const_cast<int64_t*>(values.data()), {static_cast<int64_t>(values.size())}, at::kLong);
   return copy_to_device(view, device);
 }
 
@@ -29,10 +31,11 @@ Payload payload_of(const at::Tensor& contiguous) {
 
 }  // namespace
 
-struct Boundary::UnitPair {
-  ReshardPlan plan;
-  uint64_t digest = 0;                     // of both layouts
-  std::vector<uint64_t> piece_digests;     // of the samples and rows of each piece
+/// The pieces of a crossing, as they travel: `producer` is the sending rank, `consumer` the receiving one.
+struct Boundary::Route {
+  std::vector<ReshardPiece> pieces;
+  std::vector<uint64_t> piece_digests;  // of the samples and rows of each piece, in message order
+  uint64_t digest = 0;                  // of both layouts
 };
 
 Boundary::Boundary(const JobContext& job) : job_(job) {}
@@ -57,7 +60,8 @@ Result<std::unique_ptr<Boundary>> Boundary::create(const JobContext& job) {
     options.self = job.assignment.self;
     options.interface_address = job.assignment.slots[static_cast<size_t>(job.assignment.self.value)].data_address;
     TROUPE_ASSIGN(self->remote_, create_ucx_channel(options));
-    TROUPE_RETURN_IF_ERROR(self->remote_->connect({peers.begin(), peers.end()}, job.control->store(), std::chrono::minutes(5)));
+    TROUPE_RETURN_IF_ERROR(
+        self->remote_->connect({peers.begin(), peers.end()}, job.control->store(), std::chrono::minutes(5)));
   }
   return self;
 }
@@ -67,53 +71,72 @@ void Boundary::begin_step(const StepPlan& plan, const SampleIndex& index, bool e
   index_ = &index;
   // Training steps are told apart by their number; evaluation steps share one and take the next attempt.
   sequence_ = evaluation ? sequence_ + 1 : 0;
-  producers_.clear();
-  consumers_.clear();
-  pairs_.clear();
+  encoder_rows_.clear();
+  decoder_rows_.clear();
+  routes_.clear();
 }
 
-Result<const Boundary::UnitPair*> Boundary::pair(int u, int m) {
-  auto& entry = pairs_[{u, m}];
-  if (entry) return entry.get();
+const RowLayout& Boundary::encoder_rows(int u) {
+  const auto [at, fresh] = encoder_rows_.try_emplace(u);
+  if (fresh) at->second = producer_layout(job_.config.vision, *plan_, u, job_.group(job_.encoder).mesh);
+  return at->second;
+}
+
+const RowLayout& Boundary::decoder_rows(int m) {
+  const auto [at, fresh] = decoder_rows_.try_emplace(m);
   const GroupSpec& text = job_.group(job_.decoder);
-  if (!producers_.contains(u)) producers_[u] = producer_layout(job_.config.vision, *plan_, u, job_.group(job_.encoder).mesh);
-  if (!consumers_.contains(m))
-    consumers_[m] = consumer_layout(*plan_, *index_, job_.config.vision.merge_size, m, text.mesh, text.tp_sequence);
-  auto made = std::make_unique<UnitPair>();
-  TROUPE_ASSIGN(made->plan, plan_reshard(producers_[u], consumers_[m]));
-  std::vector<int64_t> shape;
-  for (const ReshardPiece& piece : made->plan.pieces) {
-    std::vector<int64_t> ids;
-    for (int64_t row : piece.target) ids.push_back(consumers_[m].ranks[static_cast<size_t>(piece.consumer)].rows[static_cast<size_t>(row)]);
-    made->piece_digests.push_back(rows_digest(*plan_, ids));
-    for (int64_t v : {int64_t{piece.producer}, int64_t{piece.consumer}, static_cast<int64_t>(ids.size())}) shape.push_back(v);
+  if (fresh)
+    at->second = consumer_layout(*plan_, *index_, job_.config.vision.merge_size, m, text.mesh, text.tp_sequence);
+  return at->second;
+}
+
+Result<const Boundary::Route*> Boundary::route(const Crossing& crossing) {
+  auto& entry = routes_[crossing];
+  if (entry) return entry.get();
+  auto made = std::make_unique<Route>();
+  if (crossing.backward) {
+    TROUPE_ASSIGN(const Route* forward, route({crossing.u, crossing.m, false}));
+    for (const ReshardPiece& piece : forward->pieces) made->pieces.push_back(reversed(piece));
+    made->digest = forward->digest;
+  } else {
+    TROUPE_ASSIGN(ReshardPlan plan, plan_reshard(encoder_rows(crossing.u), decoder_rows(crossing.m)));
+    made->pieces = std::move(plan.pieces);
+    std::vector<int64_t> shape;
+    for (const ReshardPiece& piece : made->pieces)
+      for (int64_t v : {int64_t{piece.producer}, int64_t{piece.consumer}, static_cast<int64_t>(piece.target.size())})
+        shape.push_back(v);
+    made->digest = rows_digest(*plan_, shape);
   }
-  made->digest = rows_digest(*plan_, shape);
+  const RowLayout& receivers = crossing.backward ? encoder_rows(crossing.u) : decoder_rows(crossing.m);
+  for (const ReshardPiece& piece : made->pieces) {
+    std::vector<int64_t> ids;
+    for (int64_t row : piece.target)
+      ids.push_back(receivers.ranks[static_cast<size_t>(piece.consumer)].rows[static_cast<size_t>(row)]);
+    made->piece_digests.push_back(rows_digest(*plan_, ids));
+  }
   entry = std::move(made);
   return entry.get();
 }
 
 int64_t Boundary::consumer_row_count(int consumer, int m) {
-  const GroupSpec& text = job_.group(job_.decoder);
-  if (!consumers_.contains(m))
-    consumers_[m] = consumer_layout(*plan_, *index_, job_.config.vision.merge_size, m, text.mesh, text.tp_sequence);
-  return static_cast<int64_t>(consumers_[m].ranks[static_cast<size_t>(consumer)].rows.size());
+  return static_cast<int64_t>(decoder_rows(m).ranks[static_cast<size_t>(consumer)].rows.size());
 }
 
-MessageTag Boundary::tag(int u, int m, int from, int to, bool backward) const {
+MessageTag Boundary::tag(int producer_unit, int consumer_unit, int from, int to, bool backward) const {
   MessageTag t;
   t.generation = job_.assignment.generation.value;
   t.step = plan_->step;
   t.attempt = sequence_;
-  t.producer_unit = u;
-  t.consumer_unit = m;
+  t.producer_unit = producer_unit;
+  t.consumer_unit = consumer_unit;
   t.from_rank = from;
   t.to_rank = to;
   t.backward = backward;
   return t;
 }
 
-Status Boundary::send(SlotId to, const MessageTag& message, const MessageHeader& header, const at::Tensor& rows, const std::vector<int64_t>& picked) {
+Status Boundary::send_piece(SlotId to, const MessageTag& message, const MessageHeader& header, const at::Tensor& rows,
+                            const std::vector<int64_t>& picked) {
   if (to == job_.assignment.self) {
     Payload payload;  // the tensor itself: the receiver picks its rows out of it, nothing is copied here
     payload.bytes = static_cast<size_t>(header.rows * header.row_bytes);
@@ -129,60 +152,46 @@ Status Boundary::send(SlotId to, const MessageTag& message, const MessageHeader&
   return remote_->send(to, message, header, payload_of(packed));
 }
 
-Status Boundary::receive(SlotId from, const MessageTag& message, const MessageHeader& header, const std::vector<int64_t>& picked,
-                         const std::vector<int64_t>& placed, at::Tensor& into) {
+Status Boundary::receive_piece(SlotId from, const MessageTag& message, const MessageHeader& header,
+                               const ReshardPiece& piece, at::Tensor& into) {
   TROUPE_ASSIGN(const Payload payload, channel_to(from).receive(from, message, header, kBoundaryTimeout));
-  const at::Tensor target = index_tensor(placed, into.device());
+  const at::Tensor target = index_tensor(piece.target, into.device());
   if (payload.object) {
     const auto& rows = *static_cast<const at::Tensor*>(payload.object.get());
-    into.index_copy_(0, target, at::index_select(rows, 0, index_tensor(picked, rows.device())));
+    into.index_copy_(0, target, at::index_select(rows, 0, index_tensor(piece.source, rows.device())));
   } else {
-    const at::Tensor rows = at::from_blob(const_cast<std::byte*>(payload.data), {header.rows, into.size(1)}, into.options().device(at::kCPU));
+    const at::Tensor rows = at::from_blob(const_cast<std::byte*>(payload.data), {header.rows, into.size(1)},
+                                          into.options().device(at::kCPU));
     into.index_copy_(0, target, into.is_cpu() ? rows : rows.to(into.device()));
   }
   return {};
 }
 
-Status Boundary::send_rows(int producer, int u, int m, const at::Tensor& rows) {
-  TROUPE_ASSIGN(const UnitPair* p, pair(u, m));
-  for (size_t i = 0; i < p->plan.pieces.size(); ++i) {
-    const ReshardPiece& piece = p->plan.pieces[i];
-    if (piece.producer != producer) continue;
-    const MessageHeader header = {static_cast<int64_t>(piece.source.size()), rows.size(1) * rows.element_size(), p->piece_digests[i], p->digest};
-    TROUPE_RETURN_IF_ERROR(send(job_.slot_of(job_.decoder, piece.consumer), tag(u, m, producer, piece.consumer, false), header, rows, piece.source));
+Status Boundary::send(const Crossing& crossing, int from, const at::Tensor& rows) {
+  TROUPE_ASSIGN(const Route* r, route(crossing));
+  const int receiving_group = crossing.backward ? job_.encoder : job_.decoder;
+  for (size_t i = 0; i < r->pieces.size(); ++i) {
+    const ReshardPiece& piece = r->pieces[i];
+    if (piece.producer != from) continue;
+    const MessageHeader header = {static_cast<int64_t>(piece.source.size()), rows.size(1) * rows.element_size(),
+                                  r->piece_digests[i], r->digest};
+    const MessageTag message = tag(crossing.u, crossing.m, from, piece.consumer, crossing.backward);
+    TROUPE_RETURN_IF_ERROR(
+        send_piece(job_.slot_of(receiving_group, piece.consumer), message, header, rows, piece.source));
   }
   return {};
 }
 
-Status Boundary::receive_rows(int consumer, int m, int u, at::Tensor& into) {
-  TROUPE_ASSIGN(const UnitPair* p, pair(u, m));
-  for (size_t i = 0; i < p->plan.pieces.size(); ++i) {
-    const ReshardPiece& piece = p->plan.pieces[i];
-    if (piece.consumer != consumer) continue;
-    const MessageHeader header = {static_cast<int64_t>(piece.source.size()), into.size(1) * into.element_size(), p->piece_digests[i], p->digest};
-    TROUPE_RETURN_IF_ERROR(receive(job_.slot_of(job_.encoder, piece.producer), tag(u, m, piece.producer, consumer, false), header, piece.source, piece.target, into));
-  }
-  return {};
-}
-
-Status Boundary::send_gradient(int consumer, int m, int u, const at::Tensor& gradient) {
-  TROUPE_ASSIGN(const UnitPair* p, pair(u, m));
-  for (size_t i = 0; i < p->plan.pieces.size(); ++i) {
-    const ReshardPiece& piece = p->plan.pieces[i];
-    if (piece.consumer != consumer) continue;
-    const MessageHeader header = {static_cast<int64_t>(piece.target.size()), gradient.size(1) * gradient.element_size(), p->piece_digests[i], p->digest};
-    TROUPE_RETURN_IF_ERROR(send(job_.slot_of(job_.encoder, piece.producer), tag(u, m, consumer, piece.producer, true), header, gradient, piece.target));
-  }
-  return {};
-}
-
-Status Boundary::receive_gradient(int producer, int u, int m, at::Tensor& into) {
-  TROUPE_ASSIGN(const UnitPair* p, pair(u, m));
-  for (size_t i = 0; i < p->plan.pieces.size(); ++i) {
-    const ReshardPiece& piece = p->plan.pieces[i];
-    if (piece.producer != producer) continue;
-    const MessageHeader header = {static_cast<int64_t>(piece.target.size()), into.size(1) * into.element_size(), p->piece_digests[i], p->digest};
-    TROUPE_RETURN_IF_ERROR(receive(job_.slot_of(job_.decoder, piece.consumer), tag(u, m, piece.consumer, producer, true), header, piece.target, piece.source, into));
+Status Boundary::receive(const Crossing& crossing, int to, at::Tensor& into) {
+  TROUPE_ASSIGN(const Route* r, route(crossing));
+  const int sending_group = crossing.backward ? job_.decoder : job_.encoder;
+  for (size_t i = 0; i < r->pieces.size(); ++i) {
+    const ReshardPiece& piece = r->pieces[i];
+    if (piece.consumer != to) continue;
+    const MessageHeader header = {static_cast<int64_t>(piece.target.size()), into.size(1) * into.element_size(),
+                                  r->piece_digests[i], r->digest};
+    const MessageTag message = tag(crossing.u, crossing.m, piece.producer, to, crossing.backward);
+    TROUPE_RETURN_IF_ERROR(receive_piece(job_.slot_of(sending_group, piece.producer), message, header, piece, into));
   }
   return {};
 }
@@ -217,7 +226,10 @@ Result<std::vector<double>> Boundary::receive_numbers(int from_group, int to_gro
   return std::vector<double>(values, values + count);
 }
 
-Status Boundary::flush() { return remote_ ? remote_->flush(kBoundaryTimeout) : Status(); }
+Status Boundary::close(std::chrono::milliseconds timeout) {
+  if (remote_) TROUPE_RETURN_IF_ERROR(remote_->flush(timeout));
+  return meet(job_, "boundary-closed", timeout);
+}
 
 void Boundary::abort() {
   local_->abort();

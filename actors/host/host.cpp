@@ -94,9 +94,7 @@ Status Host::train() {
     if ((every > 0 && step % every == 0) || grant.save_at == step) TROUPE_RETURN_IF_ERROR(save(step));
   }
   if (complete && job_->spec.checkpoint.export_at_end) TROUPE_RETURN_IF_ERROR(export_model());
-  TROUPE_RETURN_IF_ERROR(boundary_->flush());
-  // Nobody lets go of its channel while another may still be connecting to it.
-  TROUPE_RETURN_IF_ERROR(meet(*job_, "trained", std::chrono::minutes(10)));
+  TROUPE_RETURN_IF_ERROR(boundary_->close());
   nlohmann::ordered_json result;
   result["steps"] = last_step_;
   result["complete"] = complete;
@@ -191,8 +189,7 @@ Status Host::run_evaluation() {
   bool speaker = false;  // the host that has collected the answers
   for (const auto& actor : actors_) speaker = speaker || (actor->group() == job_->decoder && actor->rank() == 0);
   if (speaker) job_->control->report_evaluation(0, line.dump());
-  TROUPE_RETURN_IF_ERROR(boundary_->flush());
-  TROUPE_RETURN_IF_ERROR(meet(*job_, "evaluated", std::chrono::minutes(10)));
+  TROUPE_RETURN_IF_ERROR(boundary_->close());
   return job_->control->report_finished(speaker ? line.dump() : "{}");
 }
 

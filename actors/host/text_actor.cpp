@@ -35,7 +35,7 @@ TextActor::UnitState& TextActor::unit_state(int unit) {
   return state;
 }
 
-Status TextActor::wait(const Instruction& i) { return boundary_.receive_rows(rank_, i.unit, i.peer_unit, unit_state(i.unit).stripe); }
+Status TextActor::wait(const Instruction& i) { return boundary_.receive({i.peer_unit, i.unit, false}, rank_, unit_state(i.unit).stripe); }
 
 std::vector<int64_t> TextActor::stripe_sizes(int unit) {
   std::vector<int64_t> sizes;
@@ -87,7 +87,7 @@ Status TextActor::backward(int unit) {
   return {};
 }
 
-Status TextActor::post(const Instruction& i) { return boundary_.send_gradient(rank_, i.unit, i.peer_unit, units_.at(i.unit).gradient); }
+Status TextActor::post(const Instruction& i) { return boundary_.send({i.peer_unit, i.unit, true}, rank_, units_.at(i.unit).gradient); }
 
 void TextActor::record(const TextUnitBatch& batch, const TextResult& result, int unit) {
   const auto& samples = input_->plan.text[static_cast<size_t>(lane())][static_cast<size_t>(unit)].samples;

@@ -23,12 +23,12 @@ Status VisionActor::forward(int unit) {
   return {};
 }
 
-Status VisionActor::post(const Instruction& i) { return boundary_.send_rows(rank_, i.unit, i.peer_unit, units_.at(i.unit).rows); }
+Status VisionActor::post(const Instruction& i) { return boundary_.send({i.unit, i.peer_unit, false}, rank_, units_.at(i.unit).rows); }
 
 Status VisionActor::wait(const Instruction& i) {
   UnitState& state = units_.at(i.unit);
   if (!state.gradient.defined()) state.gradient = at::zeros_like(state.rows);
-  return boundary_.receive_gradient(rank_, i.unit, i.peer_unit, state.gradient);
+  return boundary_.receive({i.unit, i.peer_unit, true}, rank_, state.gradient);
 }
 
 Status VisionActor::backward(int unit) {

@@ -3,8 +3,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 
-#include <barrier>
 #include <catch2/catch.hpp>
+#include <future>
 #include <mutex>
 #include <thread>
 
@@ -16,11 +16,13 @@ using namespace troupe::testing;
 namespace {
 
 constexpr int64_t kWidth = 24;
+constexpr std::chrono::seconds kPatience{30};
 
 /// Rows whose every element is the row's id, so that a row that lands in the wrong place shows.
 at::Tensor tagged(const std::vector<int64_t>& ids, float offset) {
   at::Tensor rows = at::empty({static_cast<int64_t>(ids.size()), kWidth}, at::kFloat);
-  for (size_t i = 0; i < ids.size(); ++i) rows.narrow(0, static_cast<int64_t>(i), 1).fill_(static_cast<float>(ids[i]) + offset);
+  for (size_t i = 0; i < ids.size(); ++i)
+    rows.narrow(0, static_cast<int64_t>(i), 1).fill_(static_cast<float>(ids[i]) + offset);
   return rows;
 }
 
@@ -46,20 +48,8 @@ struct Moved {
   int64_t wire = 0, local = 0;
 };
 
-/// Arrives when a slot's thread leaves, whatever happened: no slot lets go of its boundary before all have flushed.
-class LeaveTogether {
- public:
-  explicit LeaveTogether(std::barrier<>& all) : all_(all) {}
-  ~LeaveTogether() { all_.arrive_and_wait(); }
-  LeaveTogether(const LeaveTogether&) = delete;
-  LeaveTogether& operator=(const LeaveTogether&) = delete;
-
- private:
-  std::barrier<>& all_;
-};
-
 /// What one slot does: every actor on it sends its rows, receives its rows, and sends gradients back.
-void run_slot(const Layout& layout, int self, KvStore& store, Faults& faults, Moved& moved, std::barrier<>& all) {
+void run_slot(const Layout& layout, int self, KvStore& store, Faults& faults, Moved& moved) {
   const auto check = [&](const Status& s) {
     if (!s.ok()) faults.add("slot " + std::to_string(self) + ": " + s.error().to_string());
     return s.ok();
@@ -76,7 +66,6 @@ void run_slot(const Layout& layout, int self, KvStore& store, Faults& faults, Mo
   spec.groups[1].tp_sequence = layout.sequence;
   const auto job = small_job(control, spec, make_random_batch(shape, small_config(), 3));
   auto made = Boundary::create(*job);
-  const LeaveTogether together(all);
   if (!check(made.status())) return;
   Boundary& boundary = **made;
   BatchPlanner planner(job->data->index(), job->training_samples, batch_plan_options(job->spec, 2, 6));
@@ -93,7 +82,7 @@ void run_slot(const Layout& layout, int self, KvStore& store, Faults& faults, Mo
     for (int u = 0; u < plan.vision_units(); ++u)
       for (int m : feeds[static_cast<size_t>(u)]) {
         const RowLayout rows = producer_layout(job->config.vision, plan, u, job->group(0).mesh);
-        if (!check(boundary.send_rows(rank, u, m, tagged(rows.ranks[static_cast<size_t>(rank)].rows, 0)))) return;
+        if (!check(boundary.send({u, m, false}, rank, tagged(rows.ranks[static_cast<size_t>(rank)].rows, 0)))) return;
       }
   for (int rank : ranks_here(1))
     for (int m = 0; m < plan.text_units(); ++m) {
@@ -101,10 +90,12 @@ void run_slot(const Layout& layout, int self, KvStore& store, Faults& faults, Mo
       at::Tensor rows = at::full({boundary.consumer_row_count(rank, m), kWidth}, -1.0, at::kFloat);
       for (int u = 0; u < plan.vision_units(); ++u)
         if (std::binary_search(feeds[static_cast<size_t>(u)].begin(), feeds[static_cast<size_t>(u)].end(), m))
-          if (!check(boundary.receive_rows(rank, m, u, rows))) return;
-      if (!rows.equal(tagged(wanted.ranks[static_cast<size_t>(rank)].rows, 0))) faults.add("wrong rows at text rank " + std::to_string(rank));
+          if (!check(boundary.receive({u, m, false}, rank, rows))) return;
+      if (!rows.equal(tagged(wanted.ranks[static_cast<size_t>(rank)].rows, 0)))
+        faults.add("wrong rows at text rank " + std::to_string(rank));
       for (int u = 0; u < plan.vision_units(); ++u)
-        if (!check(boundary.send_gradient(rank, m, u, tagged(wanted.ranks[static_cast<size_t>(rank)].rows, 0.5F)))) return;
+        if (!check(boundary.send({u, m, true}, rank, tagged(wanted.ranks[static_cast<size_t>(rank)].rows, 0.5F))))
+          return;
     }
   for (int rank : ranks_here(0))
     for (int u = 0; u < plan.vision_units(); ++u) {
@@ -112,10 +103,10 @@ void run_slot(const Layout& layout, int self, KvStore& store, Faults& faults, Mo
       const auto& mine = rows.ranks[static_cast<size_t>(rank)].rows;
       at::Tensor gradient = at::full({static_cast<int64_t>(mine.size()), kWidth}, -1.0, at::kFloat);
       for (int m : feeds[static_cast<size_t>(u)])
-        if (!check(boundary.receive_gradient(rank, u, m, gradient))) return;
+        if (!check(boundary.receive({u, m, true}, rank, gradient))) return;
       if (!gradient.equal(tagged(mine, 0.5F))) faults.add("wrong gradients at vision rank " + std::to_string(rank));
     }
-  check(boundary.flush());
+  if (!check(boundary.close(kPatience))) return;
   const BoundaryCounters counters = boundary.take_counters();
   const std::lock_guard lock(moved.mutex);
   moved.wire += counters.wire_rows;
@@ -136,9 +127,8 @@ TEST_CASE("integer-tagged rows and gradients reach their places for every pair o
     MemoryKvStore store;
     Faults faults;
     Moved moved;
-    std::barrier<> all(layout.slots);
     std::vector<std::thread> slots;
-    for (int s = 0; s < layout.slots; ++s) slots.emplace_back([&, s] { run_slot(layout, s, store, faults, moved, all); });
+    for (int s = 0; s < layout.slots; ++s) slots.emplace_back([&, s] { run_slot(layout, s, store, faults, moved); });
     for (std::thread& t : slots) t.join();
     INFO(layout.name);
     for (const std::string& fault : faults.list) UNSCOPED_INFO(fault);
@@ -152,7 +142,6 @@ TEST_CASE("integer-tagged rows and gradients reach their places for every pair o
 TEST_CASE("numbers of one group reach every rank of another") {
   MemoryKvStore store;
   std::vector<std::vector<double>> got(3);
-  std::barrier<> all(3);
   std::vector<std::thread> slots;
   for (int s = 0; s < 3; ++s)
     slots.emplace_back([&, s] {
@@ -161,7 +150,6 @@ TEST_CASE("numbers of one group reach every rank of another") {
       spec.groups[0].mesh.set(Axis::kSp, 2);
       const auto job = small_job(control, spec, make_random_batch({1, 4, 4, 3}, small_config(), 1));
       auto boundary = Boundary::create(*job);
-      const LeaveTogether together(all);
       if (!boundary.ok()) return;
       BatchPlanner planner(job->data->index(), job->training_samples, batch_plan_options(job->spec, 2, 1));
       const StepPlan plan = planner.plan(1);
@@ -169,11 +157,32 @@ TEST_CASE("numbers of one group reach every rank of another") {
       const int group = s < 2 ? 0 : 1, rank = s < 2 ? s : 0;
       const Status sent = (*boundary)->send_numbers(group, rank, 1 - group, {10.0 + group, 0.25});
       auto numbers = (*boundary)->receive_numbers(1 - group, group, rank, 2);
-      if (sent.ok() && numbers.ok()) got[static_cast<size_t>(s)] = *numbers;
-      (void)(*boundary)->flush().ok();
+      const Status closed = (*boundary)->close(kPatience);
+      if (sent.ok() && numbers.ok() && closed.ok()) got[static_cast<size_t>(s)] = *numbers;
     });
   for (std::thread& t : slots) t.join();
   CHECK(got[0] == std::vector<double>{11.0, 0.25});
   CHECK(got[1] == std::vector<double>{11.0, 0.25});
   CHECK(got[2] == std::vector<double>{10.0, 0.25});
+}
+
+TEST_CASE("a boundary closes when every host has come to its end, and says so when one does not") {
+  MemoryKvStore store;
+  const auto open = [&](LocalControl& control, std::unique_ptr<JobContext>& job) {
+    job = small_job(control, small_spec(1), make_random_batch({1, 4, 4, 3}, small_config(), 1));
+    return Boundary::create(*job);
+  };
+  LocalControl first_control(small_assignment(0, {{0}, {1}}, 2), &store),
+      second_control(small_assignment(1, {{0}, {1}}, 2), &store);
+  std::unique_ptr<JobContext> first_job, second_job;
+  auto second_made = std::async(std::launch::async, [&] { return open(second_control, second_job); });
+  auto first = open(first_control, first_job);
+  auto second = second_made.get();
+  REQUIRE(first.ok());
+  REQUIRE(second.ok());
+  const Status alone = (*first)->close(std::chrono::milliseconds(50));
+  REQUIRE_FALSE(alone.ok());
+  CHECK(alone.error().code == ErrorCode::kDeadlineExceeded);
+  CHECK(alone.error().message.find("1 of 2 hosts") != std::string::npos);
+  CHECK((*second)->close(kPatience).ok());
 }
