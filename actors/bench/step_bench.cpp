@@ -15,19 +15,21 @@
 #include "actors/host/executor.h"
 #include "actors/host/memory.h"
 #include "actors/host/metrics.h"
+#include "base/trace/host_trace.h"
 
 namespace troupe {
 namespace {
 
 constexpr int kWarmUpSteps = 2;
 constexpr int kMostFencedSteps = 5;
+constexpr int kTracedSteps = 5;
 
 const std::map<std::string, DType> kDTypes = {{"fp32", DType::kFp32}, {"bf16", DType::kBf16}, {"bf16-pure", DType::kBf16Pure}};
 
 struct BenchFlags {
   std::string model, batch, grid = "24x32", device = "cpu", dtype = "fp32";
   int images = 4, text = 256, threads = 2, steps = 5;
-  bool json = false, random = false;
+  bool json = false, random = false, trace = false;
 };
 
 JobSpec bench_spec(const BenchFlags& flags, int64_t samples) {
@@ -42,7 +44,7 @@ JobSpec bench_spec(const BenchFlags& flags, int64_t samples) {
   text.components = {"text"};
   spec.groups = {vision, text};
   spec.data.shuffle = false;
-  spec.training.steps = kWarmUpSteps + flags.steps + (flags.device == "cpu" ? 0 : std::min(flags.steps, kMostFencedSteps));
+  spec.training.steps = kWarmUpSteps + flags.steps + (flags.device == "cpu" ? 0 : std::min(flags.steps, kMostFencedSteps)) + (flags.trace ? kTracedSteps : 0);
   spec.training.global_batch = spec.training.microbatch_samples = samples;
   spec.training.optimizer = {1e-4, {0.9, 0.999}, 1e-8, 0.0, 0.0};
   spec.training.schedule.type = ScheduleKind::kConstant;
@@ -117,6 +119,7 @@ struct Timings {
   std::vector<double> losses;
   double flops = 0;
   int64_t patches = 0, tokens = 0;
+  std::vector<StepCosts> costs;  // of the traced steps
 
   void add_phases(const StepOutcome& outcome) {
     const auto spent = [&](int group, Op op) {
@@ -136,7 +139,7 @@ struct Timings {
 };
 
 /// Runs every step. On a GPU the parts of a step are taken from fenced steps of their own, so that fences do not slow the timed ones.
-Result<Timings> run_steps(BenchHost& host, int timed_steps) {
+Result<Timings> run_steps(BenchHost& host, int timed_steps, bool trace) {
   const JobContext& job = *host.job;
   Executor executor(job, host.actors, *host.boundary);
   BatchPlanner planner(job.data->index(), job.training_samples,
@@ -147,7 +150,9 @@ Result<Timings> run_steps(BenchHost& host, int timed_steps) {
     timings.flops = step_flops(job.config, input.plan, job.data->index());
     timings.tokens = input.plan.tokens;
     timings.patches = input.plan.rows * job.config.vision.merge_size * job.config.vision.merge_size;
-    const bool fenced = step > kWarmUpSteps + timed_steps;
+    const bool traced = trace && step > job.steps - kTracedSteps;
+    const bool fenced = step > kWarmUpSteps + timed_steps;  // on a GPU a kernel's span then holds the kernel, not its launch
+    if (traced) job.trace->start();
     executor.fence_instructions(fenced);
     const auto begin = std::chrono::steady_clock::now();
     TROUPE_ASSIGN(const StepOutcome outcome, executor.train(input, step, {}));
@@ -156,14 +161,30 @@ Result<Timings> run_steps(BenchHost& host, int timed_steps) {
     timings.losses.push_back(outcome.sums.loss / static_cast<double>(std::max<int64_t>(input.plan.supervised, 1)));
     if (step <= kWarmUpSteps) continue;
     if (!fenced) timings.seconds["step_ms"].push_back(seconds);
+    if (traced) continue;
     if (fenced || job.device.is_cpu()) timings.add_phases(outcome);
   }
+  HostTrace of_host;
+  of_host.spans = job.trace->take();
+  timings.costs = step_costs(of_host);
   return timings;
+}
+
+/// Executor and waiting time that was spent neither in tensor work nor on data of peers.
+void add_orchestration(const std::vector<StepCosts>& costs, nlohmann::ordered_json& result) {
+  std::vector<double> milliseconds, shares;
+  for (const StepCosts& c : costs) {
+    milliseconds.push_back(static_cast<double>(c.rest_ns) / 1e6);
+    shares.push_back(static_cast<double>(c.rest_ns) / static_cast<double>(c.step_ns));
+  }
+  result["traced_steps"] = costs.size();
+  result["orchestration_ms"] = median(milliseconds);
+  result["orchestration_share"] = median(shares);
 }
 
 Result<nlohmann::ordered_json> measure(const BenchFlags& flags) {
   TROUPE_ASSIGN(const auto host, make_host(flags));
-  TROUPE_ASSIGN(Timings timings, run_steps(*host, flags.steps));
+  TROUPE_ASSIGN(Timings timings, run_steps(*host, flags.steps, flags.trace));
   nlohmann::ordered_json result = {{"model", flags.model}, {"device", flags.device}, {"dtype", flags.dtype}, {"threads", flags.threads},
                                    {"patches", timings.patches}, {"tokens", timings.tokens}};
   for (const char* key : {"step_ms", "forward_ms", "backward_ms", "update_ms", "vision_forward_ms", "vision_backward_ms", "text_forward_ms", "text_backward_ms"})
@@ -172,6 +193,7 @@ Result<nlohmann::ordered_json> measure(const BenchFlags& flags) {
   result["peak_rss_mib"] = peak_resident_bytes() >> 20;
   result["peak_memory_mib"] = peak_device_bytes() >> 20;
   result["losses"] = timings.losses;
+  if (flags.trace) add_orchestration(timings.costs, result);
   return result;
 }
 
@@ -191,6 +213,7 @@ int step_bench_command(int argc, char** argv) {
   app.add_option("--device", flags.device, "cpu, cuda (the first GPU) or cuda:N");
   app.add_option("--dtype", flags.dtype)->check(CLI::IsMember(kDTypes));
   app.add_flag("--random", flags.random, "random weights from config.json alone");
+  app.add_flag("--trace", flags.trace, "trace five more steps and say what orchestration takes of them");
   app.add_flag("--json", flags.json, "one line of JSON");
   try {
     app.parse(argc, argv);

@@ -74,6 +74,7 @@ class Actor {
   const JobContext& job_;
   Boundary& boundary_;
   const int group_, rank_;
+  int64_t step_ = 0;  // under way
   std::unique_ptr<World> world_;
   std::unique_ptr<ParameterStore> store_;
   std::unique_ptr<GroupOptimizer> optimizer_;

@@ -135,9 +135,22 @@ MessageTag Boundary::tag(int producer_unit, int consumer_unit, int from, int to,
   return t;
 }
 
+Span Boundary::span(SpanKind kind, const char* name, const MessageTag& message, bool sends) const {
+  // Forward the encoder sends, backward the decoder.
+  const bool encoder = sends != message.backward;
+  Span s = job_.span(kind, name, message.step, encoder ? job_.encoder : job_.decoder,
+                     sends ? message.from_rank : message.to_rank, encoder ? message.producer_unit : message.consumer_unit);
+  s.peer_group = encoder ? job_.decoder : job_.encoder;
+  s.peer_rank = sends ? message.to_rank : message.from_rank;
+  s.peer_unit = encoder ? message.consumer_unit : message.producer_unit;
+  s.gradient = message.backward;
+  return s;
+}
+
 Status Boundary::send_piece(SlotId to, const MessageTag& message, const MessageHeader& header, const at::Tensor& rows,
                             const std::vector<int64_t>& picked) {
   if (to == job_.assignment.self) {
+    SpanScope scope(job_.trace.get(), span(SpanKind::kSend, "hand over", message, true));
     Payload payload;  // the tensor itself: the receiver picks its rows out of it, nothing is copied here
     payload.bytes = static_cast<size_t>(header.rows * header.row_bytes);
     payload.object = std::make_shared<const at::Tensor>(rows);
@@ -146,7 +159,11 @@ Status Boundary::send_piece(SlotId to, const MessageTag& message, const MessageH
     return local_->send(to, message, header, std::move(payload));
   }
   // Device rows are staged through host memory: the channel then needs no device support.
+  SpanScope pack(job_.trace.get(), span(SpanKind::kKernel, "pack", message, true));
   const at::Tensor packed = at::index_select(rows, 0, index_tensor(picked, rows.device())).cpu();
+  pack.end();
+  SpanScope scope(job_.trace.get(), span(SpanKind::kSend, "send", message, true));
+  scope.set_bytes(static_cast<int64_t>(packed.nbytes()));
   if (!message.backward) counters_.wire_rows += header.rows;
   counters_.wire_bytes += static_cast<int64_t>(packed.nbytes());
   return remote_->send(to, message, header, payload_of(packed));
@@ -154,7 +171,11 @@ Status Boundary::send_piece(SlotId to, const MessageTag& message, const MessageH
 
 Status Boundary::receive_piece(SlotId from, const MessageTag& message, const MessageHeader& header,
                                const ReshardPiece& piece, at::Tensor& into) {
+  SpanScope wait(job_.trace.get(), span(SpanKind::kPeer, "receive", message, false));
   TROUPE_ASSIGN(const Payload payload, channel_to(from).receive(from, message, header, kBoundaryTimeout));
+  if (!payload.object) wait.set_bytes(static_cast<int64_t>(payload.bytes));
+  wait.end();
+  const SpanScope place(job_.trace.get(), span(SpanKind::kKernel, "place", message, false));
   const at::Tensor target = index_tensor(piece.target, into.device());
   if (payload.object) {
     const auto& rows = *static_cast<const at::Tensor*>(payload.object.get());
@@ -221,6 +242,7 @@ Result<std::vector<double>> Boundary::receive_numbers(int from_group, int to_gro
   message.edge = kNumbersEdge;
   const SlotId from = job_.slot_of(from_group, sender);
   const MessageHeader header = {static_cast<int64_t>(count), sizeof(double), 0, 0};
+  const SpanScope wait(job_.trace.get(), job_.span(SpanKind::kPeer, "numbers", plan_->step, to_group, to_rank));
   TROUPE_ASSIGN(const Payload payload, channel_to(from).receive(from, message, header, kBoundaryTimeout));
   const auto* values = reinterpret_cast<const double*>(payload.data);
   return std::vector<double>(values, values + count);

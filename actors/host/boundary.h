@@ -67,6 +67,8 @@ class Boundary {
   Result<const Route*> route(const Crossing& crossing);
   Channel& channel_to(SlotId slot) { return slot == job_.assignment.self ? *local_ : *remote_; }
   MessageTag tag(int producer_unit, int consumer_unit, int from, int to, bool backward) const;
+  /// A span of the actor at this end of a message.
+  Span span(SpanKind kind, const char* name, const MessageTag& tag, bool sends) const;
   Status send_piece(SlotId to, const MessageTag& tag, const MessageHeader& header, const at::Tensor& rows,
                     const std::vector<int64_t>& picked);
   Status receive_piece(SlotId from, const MessageTag& tag, const MessageHeader& header, const ReshardPiece& piece,

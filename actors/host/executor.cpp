@@ -19,19 +19,28 @@ Result<StepOutcome> Executor::evaluate(StepInput& input) { return run(job_.evalu
 
 Status Executor::run_instruction(const Instruction& i, Actor& actor, int64_t updates, const StepOutcome& outcome) {
   const double clip = job_.spec.training.optimizer.clip;
+  const auto work = [&] { return job_.span(SpanKind::kKernel, op_name(i.op), step_, actor.group(), actor.rank()); };
   switch (i.op) {
     case Op::kForward: return actor.forward(i.unit);
     case Op::kBackward: return actor.backward(i.unit);
     case Op::kPost: return actor.post(i);
     case Op::kWait: return actor.wait(i);
-    case Op::kReduce: actor.optimizer()->reduce_gradients(); return {};
-    case Op::kUpdate:
+    case Op::kReduce: {
+      const SpanScope scope(job_.trace.get(), work());
+      actor.optimizer()->reduce_gradients();
+      return {};
+    }
+    case Op::kUpdate: {
+      const SpanScope scope(job_.trace.get(), work());
       // As torch.nn.utils.clip_grad_norm_ scales. A step that is skipped is skipped on all groups alike.
       if (!outcome.skipped) actor.optimizer()->update(updates, outcome.lr, clip > 0 ? std::min(1.0, clip / (outcome.grad_norm + 1e-6)) : 1.0);
       return {};
-    case Op::kGather:
+    }
+    case Op::kGather: {
+      const SpanScope scope(job_.trace.get(), work());
       if (!outcome.skipped) actor.optimizer()->gather_weights();
       return {};
+    }
     case Op::kCombine: break;  // not one actor's: run() does it
   }
   return internal_error(std::string("instruction ") + op_name(i.op) + " cannot be run by one actor");
@@ -48,6 +57,7 @@ std::map<std::string, double> Executor::learning_rates(int64_t step) const {
 Result<StepSums> Executor::group_sums(Actor& actor, bool evaluation, bool first_on_host) {
   StepSums mine = actor.sums();
   if (!evaluation && actor.trained()) {
+    const SpanScope scope(job_.trace.get(), job_.span(SpanKind::kKernel, "norm", step_, actor.group(), actor.rank()));
     const NormPart part = actor.optimizer()->norm_part();
     mine.norm_squared = part.squared;
     mine.non_finite = part.non_finite;
@@ -59,6 +69,7 @@ Result<StepSums> Executor::group_sums(Actor& actor, bool evaluation, bool first_
   }
   Communicator& whole = actor.world().over(kWholeGroup);
   if (whole.size() == 1) return mine;
+  const SpanScope scope(job_.trace.get(), job_.span(SpanKind::kPeer, "sums", step_, actor.group(), actor.rank()));
   const auto count = static_cast<int64_t>(StepSums::kCount);
   const at::TensorOptions options = at::TensorOptions().dtype(at::kDouble).device(actor.store().options().device);
   at::Tensor in = at::empty({count}, at::kDouble);
@@ -104,41 +115,55 @@ Status Executor::combine(StepOutcome& outcome, bool evaluation) {
   return {};
 }
 
+Status Executor::perform(const Program& program, const Instruction& i, const StepPlan& plan, int64_t updates, const StepOutcome& outcome) {
+  for (size_t a = 0; a < actors_.size(); ++a) {
+    Actor& actor = *actors_[a];
+    if (actor.group() != i.group) continue;
+    job_.control->publish_progress(plan.step, op_name(i.op), i.group, actor.rank());
+    Span span = job_.span(SpanKind::kInstruction, op_name(i.op), plan.step, i.group, actor.rank(), i.unit);
+    if (i.edge >= 0) {
+      const ProgramEdge& edge = program.edges[static_cast<size_t>(i.edge)];
+      span.peer_group = i.group == edge.producer ? edge.consumer : edge.producer;
+      span.peer_unit = i.peer_unit;
+      span.gradient = i.gradient;
+    }
+    const SpanScope scope(job_.trace.get(), std::move(span));
+    count_allocations_for(static_cast<int>(a) + 1);
+    const Status done = run_instruction(i, actor, updates, outcome);
+    count_allocations_for(0);
+    TROUPE_RETURN_IF_ERROR(done);
+    if (fence_) synchronise(job_.device);
+  }
+  return {};
+}
+
 Result<StepOutcome> Executor::run(const Program& program, StepInput& input, int64_t updates, bool evaluation, const GradientHook& hook) {
   const StepPlan& plan = input.plan;
+  step_ = plan.step;
+  const SpanScope whole(evaluation ? nullptr : job_.trace.get(), job_.span(SpanKind::kStep, "step", plan.step, -1, -1));
   const SampleIndex& index = evaluation ? job_.eval_dataset().index() : job_.data->index();
   boundary_.begin_step(plan, index, evaluation);
   const double scale = 1.0 / static_cast<double>(std::max<int64_t>(plan.supervised, 1));
   for (size_t m = 0; m < actors_.size(); ++m) {
     actors_[m]->begin_step(input, m, scale, evaluation);
+    const SpanScope scope(job_.trace.get(), job_.span(SpanKind::kKernel, "zero", plan.step, actors_[m]->group(), actors_[m]->rank()));
     if (!evaluation) actors_[m]->zero_gradients();
   }
   StepOutcome outcome;
   if (!evaluation) outcome.lr = learning_rates(plan.step);
   for (const Instruction& i : expand(program, shape_of(program, plan))) {
     const auto begin = std::chrono::steady_clock::now();
-    const auto account = [&] {
-      if (fence_) synchronise(job_.device);
-      outcome.seconds[{i.group, i.op}] += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    };
+    Status done;
     if (i.op == Op::kCombine) {
       job_.control->publish_progress(plan.step, op_name(i.op), actors_.front()->group(), actors_.front()->rank());
-      const Status combined = combine(outcome, evaluation);
-      if (!combined.ok()) return wrap(combined.error(), "step " + std::to_string(plan.step) + ", " + i.to_string(program));
-      account();
-      if (hook) TROUPE_RETURN_IF_ERROR(hook(plan.step));
-      continue;
+      const SpanScope scope(job_.trace.get(), job_.span(SpanKind::kInstruction, op_name(i.op), plan.step, -1, -1));
+      done = combine(outcome, evaluation);
+    } else {
+      done = perform(program, i, plan, updates, outcome);
     }
-    for (size_t a = 0; a < actors_.size(); ++a) {
-      Actor& actor = *actors_[a];
-      if (actor.group() != i.group) continue;
-      job_.control->publish_progress(plan.step, op_name(i.op), i.group, actor.rank());
-      count_allocations_for(static_cast<int>(a) + 1);
-      const Status done = run_instruction(i, actor, updates, outcome);
-      count_allocations_for(0);
-      if (!done.ok()) return wrap(done.error(), "step " + std::to_string(plan.step) + ", " + i.to_string(program));
-    }
-    account();
+    if (!done.ok()) return wrap(done.error(), "step " + std::to_string(plan.step) + ", " + i.to_string(program));
+    outcome.seconds[{i.group, i.op}] += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    if (i.op == Op::kCombine && hook) TROUPE_RETURN_IF_ERROR(hook(plan.step));
   }
   return outcome;
 }

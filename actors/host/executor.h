@@ -39,6 +39,7 @@ class Executor {
 
  private:
   Result<StepOutcome> run(const Program& program, StepInput& input, int64_t updates, bool evaluation, const GradientHook& hook);
+  Status perform(const Program& program, const Instruction& instruction, const StepPlan& plan, int64_t updates, const StepOutcome& outcome);
   Status run_instruction(const Instruction& instruction, Actor& actor, int64_t updates, const StepOutcome& outcome);
   std::map<std::string, double> learning_rates(int64_t step) const;
   Status combine(StepOutcome& outcome, bool evaluation);
@@ -48,6 +49,7 @@ class Executor {
   std::vector<std::unique_ptr<Actor>>& actors_;
   Boundary& boundary_;
   bool fence_ = false;
+  int64_t step_ = 0;  // under way
 };
 
 }  // namespace troupe

@@ -49,6 +49,17 @@ bool JobContext::trained(int g) const {
   return std::any_of(group(g).components.begin(), group(g).components.end(), [&](const std::string& c) { return spec.components.at(c).train; });
 }
 
+Span JobContext::span(SpanKind kind, const char* name, int64_t step, int group, int rank, int unit) const {
+  Span span;
+  span.kind = kind;
+  span.name = name;
+  span.step = step;
+  span.group = group;
+  span.rank = rank;
+  span.unit = unit;
+  return span;
+}
+
 Result<std::unique_ptr<JobContext>> make_job_context(HostControl& control) {
   auto job = std::make_unique<JobContext>();
   job->control = &control;

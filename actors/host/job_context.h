@@ -12,6 +12,7 @@
 #include "base/data/batch_plan.h"
 #include "base/model/model_config.h"
 #include "base/program/program.h"
+#include "base/trace/trace_log.h"
 
 /// What every part of an actor host needs to know about its job; made once from the assignment, constant afterwards.
 namespace troupe {
@@ -29,12 +30,15 @@ struct JobContext {
   int encoder = -1, decoder = -1;          // group numbers
   Program training, evaluation;
   int64_t steps = 0;                       // of the whole training
+  std::unique_ptr<TraceLog> trace = std::make_unique<TraceLog>();  // off unless a window of steps is traced
 
   const GroupSpec& group(int g) const { return spec.groups[static_cast<size_t>(g)]; }
   /// The slot of a rank of a group.
   SlotId slot_of(int group, int rank) const { return SlotId(assignment.group_slots[static_cast<size_t>(group)][static_cast<size_t>(rank)]); }
   const Dataset& eval_dataset() const { return eval_data ? *eval_data : *data; }
   bool trained(int group) const;
+  /// A span of this host to record: group and rank of an actor, or -1 for both.
+  Span span(SpanKind kind, const char* name, int64_t step, int group, int rank, int unit = -1) const;
 };
 
 /// Opens data and configuration as the assignment says.

@@ -17,6 +17,7 @@ Status TextActor::make_model() {
 }
 
 void TextActor::begin_step(StepInput& input, size_t member, double scale, bool evaluation) {
+  step_ = input.plan.step;
   input_ = &input;
   batches_ = &input.text[member];
   scale_ = scale;
@@ -49,6 +50,7 @@ at::Tensor TextActor::gather_rows(int unit, const at::Tensor& stripe) {
   const std::vector<int64_t> sizes = stripe_sizes(unit);
   int64_t total = 0;
   for (int64_t s : sizes) total += s;
+  const SpanScope scope(job_.trace.get(), job_.span(SpanKind::kKernel, "gather rows", step_, group_, rank_, unit));
   at::Tensor all = at::empty({total, stripe.size(1)}, stripe.options());
   if (total > 0) world_->over({Axis::kTp}).all_gather_rows(all, stripe, sizes);  // an empty unit is empty on every rank
   return all;
@@ -61,7 +63,9 @@ Status TextActor::forward(int unit) {
   at::Tensor rows = state.stripe;
   if (!sequence) rows = gather_rows(unit, state.stripe);
   if (keep_rows_) keep_sample_rows(unit, sequence ? gather_rows(unit, state.stripe) : rows);
+  SpanScope scope(job_.trace.get(), job_.span(SpanKind::kKernel, "decoder", step_, group_, rank_, unit));
   const TextResult result = decoder_->forward(batch, rows, scale_, !evaluation_, state.context);
+  scope.end();
   if (tp_rank() == 0) record(batch, result, unit);
   if (evaluation_) units_.erase(unit);
   return {};
@@ -70,7 +74,9 @@ Status TextActor::forward(int unit) {
 Status TextActor::backward(int unit) {
   UnitState& state = units_.at(unit);
   const bool wanted = job_.trained(job_.encoder);
+  SpanScope scope(job_.trace.get(), job_.span(SpanKind::kKernel, "decoder", step_, group_, rank_, unit));
   at::Tensor gradient = decoder_->backward(std::move(state.context), wanted);
+  scope.end();
   if (!wanted) {
     units_.erase(unit);
     return {};

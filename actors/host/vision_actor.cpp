@@ -10,6 +10,7 @@ Status VisionActor::make_model() {
 }
 
 void VisionActor::begin_step(StepInput& input, size_t member, double, bool evaluation) {
+  step_ = input.plan.step;
   inputs_ = &input.vision[member];
   keep_context_ = !evaluation && trained();
   units_.clear();
@@ -18,6 +19,7 @@ void VisionActor::begin_step(StepInput& input, size_t member, double, bool evalu
 Status VisionActor::forward(int unit) {
   VisionUnitInput& input = (*inputs_)[static_cast<size_t>(unit)];
   UnitState& state = units_[unit];
+  const SpanScope scope(job_.trace.get(), job_.span(SpanKind::kKernel, "encoder", step_, group_, rank_, unit));
   state.rows = encoder_->forward(input.layout, input.patches, keep_context_, state.context);
   input.patches.reset();
   return {};
@@ -35,6 +37,7 @@ Status VisionActor::backward(int unit) {
   UnitState state = std::move(units_.at(unit));
   units_.erase(unit);
   if (!state.gradient.defined()) state.gradient = at::zeros_like(state.rows);  // a unit without images
+  const SpanScope scope(job_.trace.get(), job_.span(SpanKind::kKernel, "encoder", step_, group_, rank_, unit));
   encoder_->backward(std::move(state.context), state.gradient);
   return {};
 }
