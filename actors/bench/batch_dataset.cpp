@@ -38,7 +38,7 @@ class BatchDataset final : public Dataset {
         }
       }
       first_image_.push_back(static_cast<int64_t>(first_patch_.size()) - static_cast<int64_t>(sample.images.size()));
-      index_.samples.push_back(std::move(sample));
+      index_.samples.push_back(sample);
     }
     index_.total_records = ids_.size(0);
   }
@@ -51,7 +51,8 @@ class BatchDataset final : public Dataset {
     const auto* label = labels_.const_data_ptr<int64_t>() + sample * length;
     result.ids.assign(id, id + length);
     for (int64_t i = 0; i < length; ++i) result.supervised.push_back(label[i] >= 0 ? 1 : 0);
-    result.images = index_.samples[static_cast<size_t>(sample)].images;
+    const auto images = index_.samples[static_cast<size_t>(sample)].images;
+    result.images.assign(images.begin(), images.end());
     result.positions = mrope_positions(length, result.images, config_.vision.merge_size);
     return result;
   }

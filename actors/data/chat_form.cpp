@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "actors/data/mapped_file.h"
+#include "base/mapped_file.h"
 
 namespace troupe {
 namespace {

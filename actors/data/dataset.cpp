@@ -33,9 +33,10 @@ class FileDataset final : public Dataset {
 
   Result<TokenizedSample> tokens(int64_t sample) const override {
     TROUPE_ASSIGN(const Record record, record_of(sample));
-    const IndexedSample& known = index_.samples[static_cast<size_t>(sample)];
+    const SampleView known = index_.samples[static_cast<size_t>(sample)];
+    const std::vector<IndexedImage> grids(known.images.begin(), known.images.end());
     auto tokens = record.images.size() == known.images.size()
-                      ? reader_->tokenize(known.source, record, &known.images)
+                      ? reader_->tokenize(known.source, record, &grids)
                       : Result<SampleTokens>(changed(known, "its number of images differs"));
     if (!tokens.ok()) return tokens.error();
     if (static_cast<int64_t>(tokens->ids.size()) != known.tokens || tokens->supervised_count() != known.supervised)
@@ -46,14 +47,14 @@ class FileDataset final : public Dataset {
 
   Result<at::Tensor> patches(int64_t sample, int image) const override {
     TROUPE_ASSIGN(const Record record, record_of(sample));
-    const IndexedSample& known = index_.samples[static_cast<size_t>(sample)];
+    const SampleView known = index_.samples[static_cast<size_t>(sample)];
     TROUPE_RETURN_IF_ERROR(check_range("image", image, std::min(record.images.size(), known.images.size())));
     const std::string& path = record.images[static_cast<size_t>(image)];
     TROUPE_ASSIGN(const auto file, reader_->open_image(known.source, path));
     const auto decoded = decode_image(file->bytes());
     if (!decoded.ok())
       return make_error(decoded.error().code,
-                        "sample " + known.id + ": image '" + path + "' " + decoded.error().message);
+                        "sample " + std::string(known.id) + ": image '" + path + "' " + decoded.error().message);
     const auto& vision = config_.vision;
     TROUPE_ASSIGN(const auto scaled,
                   scaled_size({decoded->height, decoded->width}, vision.patch_size * vision.merge_size,
@@ -63,7 +64,8 @@ class FileDataset final : public Dataset {
     try {
       return image_patches(*decoded, scaled, vision, reader_->processor());
     } catch (const std::exception& e) {
-      return internal_error("sample " + known.id + ": image '" + path + "' could not be cut into patches: " + e.what());
+      return internal_error("sample " + std::string(known.id) + ": image '" + path +
+                            "' could not be cut into patches: " + e.what());
     }
   }
 
@@ -88,14 +90,14 @@ class FileDataset final : public Dataset {
   int64_t end_of_turn() const override { return reader_->form().end_of_turn(); }
 
  private:
-  Error changed(const IndexedSample& sample, const std::string& how) const {
-    return data_loss("sample " + sample.id + " of " + reader_->source(sample.source).path +
+  Error changed(const SampleView& sample, const std::string& how) const {
+    return data_loss("sample " + std::string(sample.id) + " of " + reader_->source(sample.source).path +
                      " changed since it was indexed: " + how);
   }
 
   Result<Record> record_of(int64_t number) const {
     TROUPE_RETURN_IF_ERROR(check_range("sample", number, index_.samples.size()));
-    const IndexedSample& sample = index_.samples[static_cast<size_t>(number)];
+    const SampleView sample = index_.samples[static_cast<size_t>(number)];
     if (sample.source < 0 || sample.source >= reader_->sources())
       return data_loss("the index names source " + std::to_string(sample.source) + "; there are " +
                        std::to_string(reader_->sources()));

@@ -142,7 +142,7 @@ Result<SampleIndex> build_sample_index(const DataSpec& data, const std::vector<D
       jobs.size(), std::clamp(wanted, 1, useful), [&](size_t i) { outcomes[i] = look_at(*reader, data, jobs[i]); },
       progress);
   for (auto& outcome : outcomes) {
-    if (auto* sample = std::get_if<IndexedSample>(&outcome)) index.samples.push_back(std::move(*sample));
+    if (auto* sample = std::get_if<IndexedSample>(&outcome)) index.samples.push_back(*sample);
     if (auto* bad = std::get_if<BadRecord>(&outcome)) index.bad.push_back(std::move(*bad));
   }
   index.digest = digest_of(*reader, index);

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "actors/data/mapped_file.h"
+#include "base/mapped_file.h"
 
 namespace troupe {
 namespace {

@@ -80,7 +80,7 @@ SampleIndex synthetic_index(const SyntheticData& synthetic, const ModelConfig& c
     sample.supervised = static_cast<int32_t>(first.supervised_count());
     sample.images = first.images;
     sample.id = "synthetic:" + std::to_string(i);
-    index.samples.push_back(std::move(sample));
+    index.samples.push_back(sample);
   }
   return index;
 }

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "actors/data/mapped_file.h"
 #include "actors/data/text_normalizer.h"
+#include "base/mapped_file.h"
 
 namespace troupe {
 namespace {

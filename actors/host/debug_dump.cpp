@@ -63,7 +63,7 @@ Status write_weights(const JobContext& job, Actor& actor, const std::string& ste
   return write_tensors(part_name(stem, job, actor), tensors);
 }
 
-std::string id_of(const JobContext& job, int64_t sample) { return job.data->index().samples[static_cast<size_t>(sample)].id; }
+std::string id_of(const JobContext& job, int64_t sample) { return std::string(job.data->index().samples[static_cast<size_t>(sample)].id); }
 
 Status write_vision_rows(const JobContext& job, TextActor& actor, const std::string& stem) {
   NamedTensors tensors;

@@ -63,7 +63,7 @@ Result<VisionUnitInput> vision_input(const JobContext& job, const Dataset& data,
         image_of.empty() ? std::pair<int64_t, int>(plan.samples[static_cast<size_t>(image.sample)], image.image) : image_of[at_image];
     TROUPE_ASSIGN(const at::Tensor patches, data.patches(seen.first, seen.second));
     if (patches.size(0) != image.grid.patches())
-      return data_loss("sample " + data.index().samples[static_cast<size_t>(seen.first)].id + ": image " + std::to_string(seen.second) + " has " +
+      return data_loss("sample " + std::string(data.index().samples[static_cast<size_t>(seen.first)].id) + ": image " + std::to_string(seen.second) + " has " +
                        std::to_string(patches.size(0)) + " patches, the index says " + std::to_string(image.grid.patches()) +
                        " (did the file change after indexing?)");
     const auto row_bytes = static_cast<size_t>(patches.size(1)) * sizeof(float);

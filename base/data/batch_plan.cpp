@@ -114,7 +114,7 @@ StepPlan BatchPlanner::plan_samples(int64_t step, std::vector<int64_t> samples) 
   plan.step = step;
   plan.samples = std::move(samples);
   for (size_t s = 0; s < plan.samples.size(); ++s) {
-    const IndexedSample& sample = index_.samples[static_cast<size_t>(plan.samples[s])];
+    const SampleView sample = index_.samples[static_cast<size_t>(plan.samples[s])];
     plan.supervised += sample.supervised;
     plan.tokens += sample.tokens;
     for (size_t i = 0; i < sample.images.size(); ++i) {

@@ -36,7 +36,7 @@ TEST_CASE("operations grow with patches, text and layers as the shapes say") {
   IndexedSample s;
   s.tokens = 10;
   s.supervised = 4;
-  index.samples = {s};
+  index.samples.push_back(s);
   StepPlan plan;
   plan.samples = {0};
   const double text = step_flops(config, plan, index);

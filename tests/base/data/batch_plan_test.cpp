@@ -10,7 +10,7 @@ using namespace troupe;
 
 namespace {
 
-SampleIndex make_index(int n) {
+SampleIndex make_index(int n, bool with_images = true) {
   SampleIndex index;
   for (int i = 0; i < n; ++i) {
     IndexedSample s;
@@ -18,7 +18,7 @@ SampleIndex make_index(int n) {
     s.tokens = 10 + i % 7;
     s.supervised = 1 + i % 3;
     s.id = std::to_string(i);
-    for (int k = 0; k < i % 3; ++k) s.images.push_back({1, 4 + 2 * (i % 4), 6, 1 + k * 2});
+    for (int k = 0; with_images && k < i % 3; ++k) s.images.push_back({1, 4 + 2 * (i % 4), 6, 1 + k * 2});
     index.samples.push_back(s);
   }
   return index;
@@ -157,8 +157,7 @@ TEST_CASE("feeds name the text units that an encoder unit's rows enter") {
 }
 
 TEST_CASE("a batch of text-only samples has text units and no encoder unit") {
-  SampleIndex index = make_index(4);
-  for (IndexedSample& s : index.samples) s.images.clear();
+  const SampleIndex index = make_index(4, false);
   BatchPlanOptions options;
   options.global_batch = 4;
   BatchPlanner planner(index, everything(index), options);

@@ -1,7 +1,10 @@
 #include "base/data/sample_index.h"
 
+#include <xxhash.h>
+
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -24,8 +27,8 @@ SampleIndex example() {
   SampleIndex index;
   index.digest = "abc";
   index.total_records = 4;
-  index.samples.push_back({1, 2, 30, 40, 50, 6, {{1, 4, 6, 10}, {1, 2, 2, 20}}, "first"});
-  index.samples.push_back({0, 3, int64_t{1} << 40, 1, 2, 0, {}, ""});
+  index.samples.push_back(IndexedSample{1, 2, 30, 40, 50, 6, {{1, 4, 6, 10}, {1, 2, 2, 20}}, "first"});
+  index.samples.push_back(IndexedSample{0, 3, int64_t{1} << 40, 1, 2, 0, {}, ""});
   index.bad.push_back({"file", 7, 8, "id", "why"});
   return index;
 }
@@ -45,7 +48,7 @@ TEST_CASE("An index that is written is read back as it was, and no temporary fil
   CHECK(back->digest == "abc");
   CHECK(back->total_records == 4);
   REQUIRE(back->samples.size() == 2);
-  const auto& first = back->samples[0];
+  const auto first = back->samples[0];
   CHECK(first.source == 1);
   CHECK(first.record == 2);
   CHECK(first.byte_offset == 30);
@@ -80,6 +83,24 @@ TEST_CASE("Every damaged byte and every cut of the file is noticed") {
     CHECK(code_of(good.substr(0, i)) == "data_loss");
   }
   CHECK(code_of(good + "x") == "data_loss");
+}
+
+TEST_CASE("Rows that point outside of the file are refused although the checksum is right") {
+  const Scratch scratch;
+  SampleIndex index = example();
+  REQUIRE(index.write(scratch.file()).ok());
+  const std::string good = contents(scratch.file());
+  constexpr size_t kHeader = 48, kFirstImage = 24, kFirstIdByte = 32, kImages = 52, kIdBytes = 56;
+  for (const size_t field : {kFirstImage, kFirstIdByte, kImages, kIdBytes}) {
+    std::string bytes = good;
+    bytes[kHeader + field + 3] = '\x7f';
+    const uint64_t checksum = XXH3_64bits(bytes.data() + 16, bytes.size() - 16);
+    std::memcpy(bytes.data() + 8, &checksum, sizeof(checksum));
+    std::ofstream(scratch.file(), std::ios::binary | std::ios::trunc) << bytes;
+    const auto read = SampleIndex::read(scratch.file());
+    REQUIRE_FALSE(read.ok());
+    CHECK(read.error().message.find("does not parse") != std::string::npos);
+  }
 }
 
 TEST_CASE("A missing index and a folder that cannot be written are named") {

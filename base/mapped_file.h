@@ -17,6 +17,9 @@ class MappedFile {
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
   std::string_view bytes() const { return {data_, size_}; }
+  /// Says that the bytes [begin, end) are not needed for now, so that they no longer count as this process's memory;
+  /// they are read again when they are looked at.
+  void forget(size_t begin, size_t end) const;
 
  private:
   MappedFile(const char* data, size_t size) : data_(data), size_(size) {}

@@ -1,10 +1,11 @@
-#include "actors/data/mapped_file.h"
+#include "base/mapped_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -25,6 +26,13 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
   ::close(fd);
   if (data == MAP_FAILED) return not_found("cannot map " + path + ": " + std::strerror(reason));
   return std::shared_ptr<const MappedFile>(new MappedFile(static_cast<const char*>(data), size));
+}
+
+void MappedFile::forget(size_t begin, size_t end) const {
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  begin = begin / page * page;  // a neighbour's part of a page is read again from the cache of the system
+  end = std::min(end, size_);
+  if (begin < end) ::madvise(const_cast<char*>(data_) + begin, end - begin, MADV_DONTNEED);
 }
 
 MappedFile::~MappedFile() {
