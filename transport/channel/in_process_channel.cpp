@@ -1,7 +1,7 @@
-#include <mutex>
 
 #include "transport/channel/inbox.h"
 #include "transport/channel/message.h"
+#include "transport/channel/sent_counters.h"
 
 namespace troupe {
 namespace {
@@ -25,8 +25,7 @@ class InProcessChannel final : public Channel {
 
  private:
   Inbox inbox_{std::nullopt};
-  mutable std::mutex mutex_;
-  ChannelCounters sent_;
+  SentCounters sent_;
 };
 
 Status InProcessChannel::connect(const std::vector<SlotId>& peers, KvStore&, std::chrono::milliseconds) {
@@ -37,20 +36,14 @@ Status InProcessChannel::connect(const std::vector<SlotId>& peers, KvStore&, std
 
 Status InProcessChannel::send(SlotId to, const MessageTag& tag, const MessageHeader& header, Payload payload) {
   TROUPE_RETURN_IF_ERROR(inbox_.usable(to, tag));
-  {
-    std::lock_guard lock(mutex_);
-    ++sent_.messages_sent;
-    sent_.bytes_sent += payload.bytes;
-  }
+  sent_.sent(payload.bytes);
   if (inbox_.admit(to, tag, header).wanted) inbox_.complete(to, tag, std::move(payload));
   return {};
 }
 
 ChannelCounters InProcessChannel::counters() const {
   ChannelCounters counters = inbox_.counters();
-  std::lock_guard lock(mutex_);
-  counters.messages_sent = sent_.messages_sent;
-  counters.bytes_sent = sent_.bytes_sent;
+  sent_.count(counters);
   return counters;
 }
 

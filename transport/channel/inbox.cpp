@@ -4,10 +4,31 @@
 
 namespace troupe {
 
+void Inbox::changed() {
+  changes_.fetch_add(1);
+  changed_.notify_all();
+}
+
+/// One of those who wait drives the transport; the others are woken by what it brings in, or to take its place.
+void Inbox::wait(std::unique_lock<std::mutex>& lock, SlotId from, const MessageTag& tag,
+                 std::chrono::steady_clock::time_point until, InboxDriver* driver) {
+  if (driver == nullptr || driving_) {
+    changed_.wait_until(lock, until);
+    return;
+  }
+  driving_ = true;
+  const uint64_t seen = changes_.load();
+  lock.unlock();
+  driver->drive(from, tag, seen, until);
+  lock.lock();
+  driving_ = false;
+  changed_.notify_all();
+}
+
 Status Inbox::usable_locked(SlotId peer, const MessageTag& tag) const {
   if (aborted_) return channel_aborted();
   const auto lost = lost_.find(peer);
-  if (lost != lost_.end()) return peer_is_lost(peer, tag, lost->second);
+  if (lost != lost_.end()) return peer_is_lost(peer, self_.value_or(peer), tag, lost->second);
   return {};
 }
 
@@ -63,7 +84,7 @@ void Inbox::complete(SlotId from, const MessageTag& tag, Payload payload) {
     found->second.payload = std::move(payload);
     found->second.state = Message::State::kComplete;
   }
-  changed_.notify_all();
+  changed();
 }
 
 void Inbox::fail(SlotId from, const MessageTag& tag, Error error) {
@@ -74,7 +95,7 @@ void Inbox::fail(SlotId from, const MessageTag& tag, Error error) {
     found->second.state = Message::State::kFailed;
     found->second.error = std::move(error);
   }
-  changed_.notify_all();
+  changed();
 }
 
 Status Inbox::expect(SlotId from, const MessageTag& tag, Payload landing) {
@@ -90,7 +111,7 @@ Status Inbox::expect(SlotId from, const MessageTag& tag, Payload landing) {
 }
 
 Result<Payload> Inbox::receive(SlotId from, const MessageTag& tag, const MessageHeader& expected,
-                               std::chrono::milliseconds timeout) {
+                               std::chrono::milliseconds timeout, InboxDriver* driver) {
   std::vector<Payload> dropped;
   std::unique_lock lock(mutex_);
   if (aborted_) return channel_aborted();
@@ -102,8 +123,11 @@ Result<Payload> Inbox::receive(SlotId from, const MessageTag& tag, const Message
     const bool there = found != messages_.end() && found->second.state >= Message::State::kComplete;
     return there || !usable_locked(from, tag).ok();
   };
-  if (!changed_.wait_until(lock, std::chrono::steady_clock::now() + timeout, ready))
-    return receive_timed_out(from, tag, timeout);
+  const auto until = std::chrono::steady_clock::now() + timeout;
+  while (!ready()) {
+    if (std::chrono::steady_clock::now() >= until) return receive_timed_out(from, self_.value_or(from), tag, timeout);
+    wait(lock, from, tag, until, driver);
+  }
   const auto found = messages_.find(key);
   if (aborted_ || found == messages_.end() || found->second.state < Message::State::kComplete)
     return usable_locked(from, tag).error();
@@ -123,7 +147,7 @@ void Inbox::lose(SlotId peer, const std::string& reason) {
     std::lock_guard lock(mutex_);
     lost_.try_emplace(peer, reason);
   }
-  changed_.notify_all();
+  changed();
 }
 
 void Inbox::abort() {
@@ -135,7 +159,7 @@ void Inbox::abort() {
       if (message.state != Message::State::kArriving) dropped.push_back(std::move(message.payload));
     }
   }
-  changed_.notify_all();
+  changed();
 }
 
 ChannelCounters Inbox::counters() const {

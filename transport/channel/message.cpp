@@ -23,6 +23,8 @@ std::string MessageTag::to_string() const {
   return out.str();
 }
 
+SendBuffer Channel::buffer_for(SlotId, size_t) { return {}; }
+
 Status check_header(SlotId from, SlotId self, const MessageTag& tag, const MessageHeader& sent, size_t bytes,
                     const MessageHeader& expected) {
   const bool same = sent.rows == expected.rows && sent.row_bytes == expected.row_bytes &&
@@ -44,13 +46,15 @@ Error generation_ended(const MessageTag& tag) {
   return make_error(ErrorCode::kAborted, "a newer generation has begun on the channel: " + tag.to_string());
 }
 
-Error receive_timed_out(SlotId from, const MessageTag& tag, std::chrono::milliseconds timeout) {
-  return deadline_exceeded("no message from slot " + std::to_string(from.value) + " within " +
-                           std::to_string(timeout.count()) + " ms: " + tag.to_string());
+Error receive_timed_out(SlotId from, SlotId self, const MessageTag& tag, std::chrono::milliseconds timeout) {
+  return deadline_exceeded("no message from slot " + std::to_string(from.value) + " to slot " +
+                           std::to_string(self.value) + " within " + std::to_string(timeout.count()) +
+                           " ms: " + tag.to_string());
 }
 
-Error peer_is_lost(SlotId peer, const MessageTag& tag, const std::string& reason) {
-  return unavailable("slot " + std::to_string(peer.value) + " is lost (" + reason + "): " + tag.to_string());
+Error peer_is_lost(SlotId peer, SlotId self, const MessageTag& tag, const std::string& reason) {
+  return unavailable("slot " + std::to_string(peer.value) + " is lost to slot " + std::to_string(self.value) + " (" +
+                     reason + "): " + tag.to_string());
 }
 
 }  // namespace troupe

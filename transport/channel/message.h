@@ -11,7 +11,7 @@ Status check_header(SlotId from, SlotId self, const MessageTag& tag, const Messa
 
 Error channel_aborted();
 Error generation_ended(const MessageTag& tag);
-Error receive_timed_out(SlotId from, const MessageTag& tag, std::chrono::milliseconds timeout);
-Error peer_is_lost(SlotId peer, const MessageTag& tag, const std::string& reason);
+Error receive_timed_out(SlotId from, SlotId self, const MessageTag& tag, std::chrono::milliseconds timeout);
+Error peer_is_lost(SlotId peer, SlotId self, const MessageTag& tag, const std::string& reason);
 
 }  // namespace troupe

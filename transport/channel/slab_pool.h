@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <memory_resource>
 #include <mutex>
 #include <vector>
 
@@ -21,7 +22,7 @@ class SlabPool : public std::enable_shared_from_this<SlabPool> {
   /// Where slabs come from; `allocate` throws when there is nothing left.
   struct Source {
     std::function<std::byte*(size_t)> allocate;
-    std::function<void(std::byte*)> release;
+    std::function<void(std::byte*, size_t)> release;
   };
   /// Free slabs above `retained_bytes` in all are given back to the source; without one they are memory of the process.
   static std::shared_ptr<SlabPool> create(size_t retained_bytes);
@@ -36,10 +37,12 @@ class SlabPool : public std::enable_shared_from_this<SlabPool> {
   size_t allocations() const;
 
  private:
-  SlabPool(size_t retained_bytes, Source source) : source_(std::move(source)), retained_limit_(retained_bytes) {}
+  SlabPool(size_t retained_bytes, Source source);
   void give_back(std::byte* data, size_t bytes);
+  void drop_free();
 
   const Source source_;
+  const std::shared_ptr<std::pmr::synchronized_pool_resource> owners_;  // of the slabs' control blocks
   mutable std::mutex mutex_;
   std::map<size_t, std::vector<std::byte*>> free_;
   const size_t retained_limit_;

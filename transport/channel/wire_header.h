@@ -7,24 +7,36 @@
 
 namespace troupe {
 
+/// What a wire message is.
+enum class WireKind : uint32_t {
+  kMessage = 1,  // the payload follows
+  kSegment,      // the payload lies at `place` in the sender's shared segment
+  kRelease,      // tickets follow, 8 bytes each: the receiver has let go of these messages
+  kStalled,      // the sender waits for tickets
+  kWant,         // the receiver waits for the message with this tag
+};
+
 /// What goes in front of every message's bytes, in the memory form of the machine: both ends run the same build on one
 /// architecture.
 struct WireHeader {
-  static constexpr uint32_t kMagic = 0x54527031;  // also tells a foreign byte order
+  static constexpr uint32_t kMagic = 0x54527032;  // also tells a foreign byte order
   uint32_t magic = kMagic;
+  WireKind kind = WireKind::kMessage;
   int32_t from_slot = 0;
   uint32_t generation = 0, edge = 0, attempt = 0;
   int32_t producer_unit = 0, consumer_unit = 0, from_rank = 0, to_rank = 0;
-  uint32_t backward = 0;
+  uint32_t backward = 0, reserved = 0;
   int64_t step = 0;
   int64_t rows = 0, row_bytes = 0;
   uint64_t samples_digest = 0, plan_digest = 0, bytes = 0;
+  uint64_t ticket = 0;  // numbers the messages to one peer; comes back when the receiver has let go of the message
+  uint64_t place = 0;
 
   static WireHeader of(SlotId from, const MessageTag& tag, const MessageHeader& header, size_t bytes);
   MessageTag tag() const;
   MessageHeader header() const { return {rows, row_bytes, samples_digest, plan_digest}; }
 };
-static_assert(std::is_trivially_copyable_v<WireHeader> && sizeof(WireHeader) == 88);
+static_assert(std::is_trivially_copyable_v<WireHeader> && sizeof(WireHeader) == 112);
 
 inline WireHeader WireHeader::of(SlotId from, const MessageTag& tag, const MessageHeader& header, size_t bytes) {
   WireHeader wire;

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 
+#include "transport/channel/sent_counters.h"
 #include "transport/nccl/link.h"
 
 namespace troupe {
@@ -17,7 +17,7 @@ std::shared_ptr<SlabPool> device_pool(int device) {
     if (cudaSetDevice(device) != cudaSuccess || cudaMalloc(&data, bytes) != cudaSuccess) throw std::bad_alloc();
     return static_cast<std::byte*>(data);
   };
-  return SlabPool::create(kRetainedBytes, {allocate, [](std::byte* data) { (void)cudaFree(data); }});
+  return SlabPool::create(kRetainedBytes, {allocate, [](std::byte* data, size_t) { (void)cudaFree(data); }});
 }
 
 class NcclChannel final : public Channel {
@@ -45,8 +45,7 @@ class NcclChannel final : public Channel {
   std::shared_ptr<SlabPool> pool_;
   std::unique_ptr<Channel> control_;
   std::map<SlotId, std::unique_ptr<NcclLink>> links_;  // fixed after connect()
-  mutable std::mutex mutex_;
-  ChannelCounters sent_;
+  SentCounters sent_;
 };
 
 /// In ascending order of peers, so that all slots make the pairs' communicators in one order of pairs.
@@ -73,9 +72,7 @@ Status NcclChannel::send(SlotId to, const MessageTag& tag, const MessageHeader& 
   }
   const size_t bytes = payload.bytes;
   link->second->send(WireHeader::of(options_.self, tag, header, bytes), std::move(payload));
-  std::lock_guard lock(mutex_);
-  ++sent_.messages_sent;
-  sent_.bytes_sent += bytes;
+  sent_.sent(bytes);
   return {};
 }
 
@@ -125,9 +122,7 @@ void NcclChannel::abort() {
 
 ChannelCounters NcclChannel::counters() const {
   ChannelCounters counters = inbox_.counters();
-  std::lock_guard lock(mutex_);
-  counters.messages_sent = sent_.messages_sent;
-  counters.bytes_sent = sent_.bytes_sent;
+  sent_.count(counters);
   return counters;
 }
 

@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <mutex>
+#include <sstream>
 
 #include "transport/channel/inbox.h"
 #include "transport/channel/message.h"
@@ -8,6 +8,11 @@
 namespace troupe {
 namespace {
 
+using std::chrono::milliseconds;
+
+/// A wait at the rendezvous looks up this often whether it has become pointless.
+constexpr milliseconds kRendezvousSlice{1000};
+
 /// The channel between slots over UCX: an inbox for what arrives, a loop that owns the worker.
 class UcxChannel final : public Channel {
  public:
@@ -15,73 +20,89 @@ class UcxChannel final : public Channel {
   Status open();
 
   bool in_process() const override { return false; }
-  Status connect(const std::vector<SlotId>& peers, KvStore& store, std::chrono::milliseconds timeout) override;
+  Status connect(const std::vector<SlotId>& peers, KvStore& store, milliseconds timeout) override;
+  SendBuffer buffer_for(SlotId to, size_t bytes) override { return loop_->buffer_for(to, bytes); }
   Status send(SlotId to, const MessageTag& tag, const MessageHeader& header, Payload payload) override;
-  Status post_receive(SlotId from, const MessageTag& tag, size_t bytes) override;
-  Result<Payload> receive(SlotId from, const MessageTag& tag, const MessageHeader& expected,
-                          std::chrono::milliseconds timeout) override {
-    return inbox_.receive(from, tag, expected, timeout);
+  Status post_receive(SlotId from, const MessageTag& tag, size_t bytes) override {
+    return inbox_.expect(from, tag, loop_->landing(from, bytes));
   }
-  Status flush(std::chrono::milliseconds timeout) override { return loop_->flush(timeout); }
-  void peer_lost(SlotId peer) override;
+  Result<Payload> receive(SlotId from, const MessageTag& tag, const MessageHeader& expected,
+                          milliseconds timeout) override {
+    return inbox_.receive(from, tag, expected, timeout, connected_ ? loop_.get() : nullptr);
+  }
+  Status flush(milliseconds timeout) override { return loop_->flush(timeout); }
+  void peer_lost(SlotId peer) override { loop_->close_peer(peer, "the control plane said so"); }
   void abort() override;
   ChannelCounters counters() const override;
 
  private:
+  using Deadline = std::chrono::steady_clock::time_point;
   std::string key_of(SlotId slot) const { return options_.name + "/ucx/" + std::to_string(slot.value); }
+  Result<std::string> meet(SlotId peer, const std::string& key, KvStore& store, Deadline deadline) const;
+  Status wait_for_peers(const std::vector<SlotId>& peers, KvStore& store, Deadline deadline);
 
   const UcxChannelOptions options_;
   Inbox inbox_;
   std::unique_ptr<UcxLoop> loop_;
   bool connected_ = false;
-  mutable std::mutex mutex_;
-  ChannelCounters sent_;
 };
+
+milliseconds until(std::chrono::steady_clock::time_point deadline) {
+  const auto left = std::chrono::duration_cast<milliseconds>(deadline - std::chrono::steady_clock::now());
+  return std::max(left, milliseconds(0));
+}
 
 Status UcxChannel::open() {
   TROUPE_ASSIGN(loop_, UcxLoop::create(options_, inbox_));
   return {};
 }
 
-Status UcxChannel::connect(const std::vector<SlotId>& peers, KvStore& store, std::chrono::milliseconds timeout) {
+/// What `peer` has left under `key`; ends early when the channel is aborted or the peer lost.
+Result<std::string> UcxChannel::meet(SlotId peer, const std::string& key, KvStore& store, Deadline deadline) const {
+  while (true) {
+    auto value = store.get(key, std::min(until(deadline), kRendezvousSlice));
+    if (value.ok()) return value;
+    TROUPE_RETURN_IF_ERROR(inbox_.usable(peer, {}));
+    if (value.error().code != ErrorCode::kDeadlineExceeded || until(deadline) == milliseconds(0))
+      return wrap(value.error(), "slot " + std::to_string(peer.value) + " has not come to the rendezvous with slot " +
+                                     std::to_string(options_.self.value));
+  }
+}
+
+/// Returns when every peer has all of its connections: one that left earlier would fail those that still connect. Also
+/// tells each peer whether this slot reads its segment.
+Status UcxChannel::wait_for_peers(const std::vector<SlotId>& peers, KvStore& store, Deadline deadline) {
+  std::string readable;
+  for (const SlotId slot : loop_->segments_read()) readable += std::to_string(slot.value) + " ";
+  TROUPE_RETURN_IF_ERROR(store.set(key_of(options_.self) + "/connected", readable));
+  for (const SlotId peer : peers) {
+    TROUPE_ASSIGN(const std::string read, meet(peer, key_of(peer) + "/connected", store, deadline));
+    std::istringstream slots(read);
+    for (int32_t slot = 0; slots >> slot;) {
+      if (SlotId(slot) == options_.self) loop_->segment_is_read_by(peer);
+    }
+  }
+  return {};
+}
+
+Status UcxChannel::connect(const std::vector<SlotId>& peers, KvStore& store, milliseconds timeout) {
   if (connected_) return make_error(ErrorCode::kFailedPrecondition, "the channel is connected already");
   const auto deadline = std::chrono::steady_clock::now() + timeout;
-  const auto left = [&] {
-    const auto rest =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-    return std::max(rest, std::chrono::milliseconds(0));
-  };
-  TROUPE_RETURN_IF_ERROR(store.set(key_of(options_.self), loop_->address()));
-  std::map<SlotId, std::string> addresses;
+  TROUPE_RETURN_IF_ERROR(store.set(key_of(options_.self), loop_->card()));
+  std::map<SlotId, std::string> cards;
   for (const SlotId peer : peers) {
-    auto address = store.get(key_of(peer), left());
-    if (!address.ok())
-      return wrap(address.error(), "slot " + std::to_string(peer.value) + " has not come to the rendezvous");
-    addresses[peer] = std::move(*address);
+    TROUPE_ASSIGN(cards[peer], meet(peer, key_of(peer), store, deadline));
   }
-  TROUPE_RETURN_IF_ERROR(loop_->start(addresses));
+  TROUPE_RETURN_IF_ERROR(loop_->start(cards));
   connected_ = true;
-  return loop_->wait_connected(left());
+  TROUPE_RETURN_IF_ERROR(loop_->wait_connected(until(deadline)));
+  return wait_for_peers(peers, store, deadline);
 }
 
 Status UcxChannel::send(SlotId to, const MessageTag& tag, const MessageHeader& header, Payload payload) {
   TROUPE_RETURN_IF_ERROR(inbox_.usable(to, tag));
   const size_t bytes = payload.bytes;
-  TROUPE_RETURN_IF_ERROR(loop_->send(to, WireHeader::of(options_.self, tag, header, bytes), std::move(payload)));
-  std::lock_guard lock(mutex_);
-  ++sent_.messages_sent;
-  sent_.bytes_sent += bytes;
-  return {};
-}
-
-Status UcxChannel::post_receive(SlotId from, const MessageTag& tag, size_t bytes) {
-  SlabPool::Slab slab = loop_->take_slab(bytes);
-  return inbox_.expect(from, tag, {slab.data, slab.bytes, std::move(slab.owner), nullptr});
-}
-
-void UcxChannel::peer_lost(SlotId peer) {
-  inbox_.lose(peer, "the control plane said so");
-  loop_->close_peer(peer);
+  return loop_->send(to, WireHeader::of(options_.self, tag, header, bytes), std::move(payload));
 }
 
 void UcxChannel::abort() {
@@ -91,9 +112,7 @@ void UcxChannel::abort() {
 
 ChannelCounters UcxChannel::counters() const {
   ChannelCounters counters = inbox_.counters();
-  std::lock_guard lock(mutex_);
-  counters.messages_sent = sent_.messages_sent;
-  counters.bytes_sent = sent_.bytes_sent;
+  loop_->count(counters);
   return counters;
 }
 

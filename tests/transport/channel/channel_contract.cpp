@@ -165,6 +165,84 @@ void bytes_are_counted_once(ChannelPair& pair) {
   CHECK(pair.b->counters().stale_dropped == 0);
 }
 
+/// The sender is ahead of the receiver by far more than the credit. The suite's own slabs show where the bytes are.
+void credits_bound_memory(ChannelPair& pair, size_t credit) {
+  constexpr int kMessages = 20;
+  const size_t bytes = credit / 4;
+  for (int i = 0; i < kMessages; ++i) {
+    REQUIRE(
+        pair.a->send(pair.slot_b, numbered_tag(i), header_of(bytes), patterned(bytes, static_cast<uint64_t>(i))).ok());
+  }
+  CHECK(pair.a->counters().credit_waits >= kMessages - 5);
+  CHECK(pair.a->flush(50ms).error().code == ErrorCode::kDeadlineExceeded);
+  CHECK(pair.b->counters().held_bytes <= credit);
+  for (int i = 0; i < kMessages; ++i) {
+    const auto received = pair.b->receive(pair.slot_a, numbered_tag(i), header_of(bytes), kPatience);
+    REQUIRE(received.ok());
+    CHECK(matches(*received, bytes, static_cast<uint64_t>(i)));
+  }
+  REQUIRE(pair.a->flush(kPatience).ok());
+  // A receiver that waits for a message lets it pass beyond the credit: one more.
+  CHECK(pair.b->counters().peak_held_bytes <= credit + bytes);
+  CHECK(pair.b->counters().held_bytes == 0);
+}
+
+void oversized_passes_alone(ChannelPair& pair, size_t credit) {
+  for (int i = 0; i < 3; ++i) {
+    const size_t bytes = credit * 3;
+    REQUIRE(
+        pair.a->send(pair.slot_b, numbered_tag(i), header_of(bytes), patterned(bytes, static_cast<uint64_t>(i))).ok());
+  }
+  for (int i = 0; i < 3; ++i) {
+    const auto received = pair.b->receive(pair.slot_a, numbered_tag(i), header_of(credit * 3), kPatience);
+    REQUIRE(received.ok());
+    CHECK(matches(*received, credit * 3, static_cast<uint64_t>(i)));
+  }
+  CHECK(pair.b->counters().peak_held_bytes <= credit * 6);
+}
+
+/// Receives come in the reverse order of sends, and the receiver holds on to everything.
+void no_order_stands_still(ChannelPair& pair, size_t credit) {
+  constexpr int kMessages = 12;
+  std::vector<Payload> held;
+  for (int i = 0; i < kMessages; ++i) {
+    REQUIRE(pair.a->send(pair.slot_b, numbered_tag(i), header_of(credit / 2), patterned(credit / 2, 1)).ok());
+  }
+  for (int i = kMessages - 1; i >= 0; --i) {
+    auto received = pair.b->receive(pair.slot_a, numbered_tag(i), header_of(credit / 2), kPatience);
+    REQUIRE(received.ok());
+    held.push_back(std::move(*received));
+  }
+}
+
+void nothing_is_allocated_in_a_steady_state(ChannelPair& pair) {
+  uint64_t before = 0;
+  for (int round = 0; round < 60; ++round) {
+    if (round == 20) before = pair.a->counters().allocations + pair.b->counters().allocations;
+    for (int i = 0; i < 8; ++i) {
+      const size_t bytes = kSizes[i % 4];
+      const auto number = round * 8 + i;
+      REQUIRE(pair.b->post_receive(pair.slot_a, numbered_tag(number), bytes).ok());
+      REQUIRE(pair.a->send(pair.slot_b, numbered_tag(number), header_of(bytes), patterned(bytes, 1)).ok());
+      REQUIRE(pair.b->receive(pair.slot_a, numbered_tag(number), header_of(bytes), kPatience).ok());
+    }
+  }
+  CHECK(pair.a->counters().allocations + pair.b->counters().allocations == before);
+}
+
+/// What a producer packs into the channel's own memory is not copied again.
+void buffers_are_not_copied(ChannelPair& pair) {
+  constexpr size_t kBytes = 1 << 20;
+  const SendBuffer buffer = pair.a->buffer_for(pair.slot_b, kBytes);
+  if (buffer.data == nullptr) return;
+  const Payload pattern = patterned(kBytes, 4);
+  std::copy(pattern.data, pattern.data + kBytes, buffer.data);
+  REQUIRE(
+      pair.a->send(pair.slot_b, numbered_tag(1), header_of(kBytes), {buffer.data, kBytes, buffer.owner, nullptr}).ok());
+  CHECK(matches(pair.b->receive(pair.slot_a, numbered_tag(1), header_of(kBytes), kPatience).value(), kBytes, 4));
+  CHECK(pair.a->counters().bytes_copied == 0);
+}
+
 }  // namespace
 
 MessageTag numbered_tag(int64_t number, uint32_t generation) {
@@ -193,7 +271,7 @@ bool matches(const Payload& payload, size_t bytes, uint64_t seed) {
 MessageHeader header_of(size_t bytes) { return {1, static_cast<int64_t>(bytes), 0x1234, 0x5678}; }
 
 void run_channel_contract(const ChannelFactory& make) {
-  ChannelPair pair = make();
+  ChannelPair pair = make(0);
   if (pair.a == nullptr) {
     WARN("skipped: this channel has no devices to work with here");
     return;
@@ -208,6 +286,8 @@ void run_channel_contract(const ChannelFactory& make) {
   SECTION("abort ends every wait") { waits_end(pair, false); }
   SECTION("a payload is let go of once it has been sent and received") { payloads_are_let_go(pair); }
   SECTION("payload bytes are counted once on each side") { bytes_are_counted_once(pair); }
+  SECTION("buffers and slabs stand still in a steady state") { nothing_is_allocated_in_a_steady_state(pair); }
+  SECTION("what is packed into the channel's own memory is not copied again") { buffers_are_not_copied(pair); }
   SECTION("a wait that runs out names the slot and the message, and the message can still come") {
     const auto nothing = pair.b->receive(pair.slot_a, numbered_tag(5), header_of(8), 5ms);
     CHECK(nothing.error().code == ErrorCode::kDeadlineExceeded);
@@ -215,6 +295,27 @@ void run_channel_contract(const ChannelFactory& make) {
     CHECK(contains(nothing.error().message, numbered_tag(5).to_string()));
     REQUIRE(pair.a->send(pair.slot_b, numbered_tag(5), header_of(8), patterned(8, 9)).ok());
     CHECK(matches(pair.b->receive(pair.slot_a, numbered_tag(5), header_of(8), kPatience).value(), 8, 9));
+  }
+}
+
+void run_credit_contract(const ChannelFactory& make) {
+  constexpr size_t kCredit = size_t{4} << 20;
+  ChannelPair pair = make(kCredit);
+  if (pair.a == nullptr) {
+    WARN("skipped: this channel has no devices to work with here");
+    return;
+  }
+  SECTION("a sender that is ahead keeps what the receiver has no credit for") { credits_bound_memory(pair, kCredit); }
+  SECTION("a message larger than the credit passes alone") { oversized_passes_alone(pair, kCredit); }
+  SECTION("no order of receives stands still for want of credit") { no_order_stands_still(pair, kCredit); }
+  SECTION("the notice of a lost peer ends what waits for credit") {
+    for (int i = 0; i < 8; ++i) {
+      REQUIRE(pair.a->send(pair.slot_b, numbered_tag(i), header_of(kCredit), patterned(kCredit, 1)).ok());
+    }
+    pair.a->peer_lost(pair.slot_b);
+    CHECK(pair.a->flush(1s).ok());
+    CHECK(pair.a->send(pair.slot_b, numbered_tag(9), header_of(8), patterned(8, 1)).error().code ==
+          ErrorCode::kUnavailable);
   }
 }
 

@@ -14,11 +14,14 @@ struct ChannelPair {
   SlotId slot_a, slot_b;
   std::shared_ptr<void> keep;
 };
-using ChannelFactory = std::function<ChannelPair()>;
+/// Makes a pair; `credit_bytes` 0: the channel's own default.
+using ChannelFactory = std::function<ChannelPair(size_t credit_bytes)>;
 
 /// What every channel must do, as sections of the calling test case. A factory that has no device to work with returns
 /// a pair of null pointers, and the suite says that it was skipped.
 void run_channel_contract(const ChannelFactory& make);
+/// What every channel with memory of its own must do, in addition.
+void run_credit_contract(const ChannelFactory& make);
 
 /// A tag that differs from every other with another `number`.
 MessageTag numbered_tag(int64_t number, uint32_t generation = 1);

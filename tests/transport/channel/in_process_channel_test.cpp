@@ -8,7 +8,7 @@ using namespace troupe::testing;
 using namespace std::chrono_literals;
 
 TEST_CASE("in-process hand-over keeps the channel contract") {
-  run_channel_contract([] {
+  run_channel_contract([](size_t) {
     std::shared_ptr<Channel> channel = create_in_process_channel();
     MemoryKvStore store;
     REQUIRE(channel->connect({SlotId(3)}, store, 1s).ok());
@@ -27,6 +27,7 @@ TEST_CASE("in-process hand-over moves the sender's object and bytes, not a copy"
   const auto received = channel->receive(SlotId(0), numbered_tag(1), header_of(1000), 1s).value();
   CHECK(received.object.get() == object);
   CHECK(received.data == data);
+  CHECK(channel->counters().bytes_copied == 0);
 }
 
 TEST_CASE("in-process hand-over has no other slot to connect to") {

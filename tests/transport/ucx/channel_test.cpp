@@ -16,11 +16,15 @@ struct Ends {
   std::unique_ptr<Channel> a, b;
 };
 
-ChannelPair make_pair(const std::string& interface_address) {
+ChannelPair make_pair(UcxChannelOptions options = {}, size_t credit_bytes = 0) {
   auto ends = std::make_shared<Ends>();
   MemoryKvStore store;
-  ends->a = create_ucx_channel({"job/g1", SlotId(0), interface_address}).value();
-  ends->b = create_ucx_channel({"job/g1", SlotId(1), interface_address}).value();
+  options.name = "job/g1";
+  if (credit_bytes > 0) options.credit_bytes = credit_bytes;
+  options.self = SlotId(0);
+  ends->a = create_ucx_channel(options).value();
+  options.self = SlotId(1);
+  ends->b = create_ucx_channel(options).value();
   Status connected_a;
   std::thread other([&] { connected_a = ends->a->connect({SlotId(1)}, store, 20s); });
   const Status connected_b = ends->b->connect({SlotId(0)}, store, 20s);
@@ -30,14 +34,32 @@ ChannelPair make_pair(const std::string& interface_address) {
   return {ends->a.get(), ends->b.get(), SlotId(0), SlotId(1), ends};
 }
 
-}  // namespace
-
-TEST_CASE("UCX keeps the channel contract") {
-  run_channel_contract([] { return make_pair(""); });
+UcxChannelOptions without_segment(const std::string& transports) {
+  UcxChannelOptions options;
+  options.transports = transports;
+  options.shared_segment = false;
+  return options;
 }
 
+ChannelFactory factory(const UcxChannelOptions& options) {
+  return [options](size_t credit_bytes) { return make_pair(options, credit_bytes); };
+}
+
+}  // namespace
+
+TEST_CASE("the shared segment keeps the channel contract") { run_channel_contract(factory({})); }
+TEST_CASE("the shared segment keeps to its credit") { run_credit_contract(factory({})); }
+TEST_CASE("UCX over shared memory keeps the channel contract") {
+  run_channel_contract(factory(without_segment("posix")));
+}
+TEST_CASE("UCX over shared memory keeps to its credit") { run_credit_contract(factory(without_segment("posix"))); }
+TEST_CASE("UCX over TCP keeps the channel contract") { run_channel_contract(factory(without_segment("tcp"))); }
+TEST_CASE("UCX over TCP keeps to its credit") { run_credit_contract(factory(without_segment("tcp"))); }
+
 TEST_CASE("UCX bound to the loopback device keeps the channel contract") {
-  run_channel_contract([] { return make_pair("127.0.0.1"); });
+  UcxChannelOptions options;
+  options.interface_address = "127.0.0.1";
+  run_channel_contract(factory(options));
 }
 
 TEST_CASE("an address that no device has is refused by name") {
@@ -56,7 +78,7 @@ TEST_CASE("a peer that never comes is named by connect") {
 }
 
 TEST_CASE("a slot that was not connected to is refused as a destination") {
-  const ChannelPair pair = make_pair("");
+  const ChannelPair pair = make_pair();
   CHECK(pair.a->send(SlotId(7), numbered_tag(1), header_of(8), patterned(8, 1)).error().code ==
         ErrorCode::kFailedPrecondition);
 }
@@ -64,7 +86,7 @@ TEST_CASE("a slot that was not connected to is refused as a destination") {
 TEST_CASE("received bytes stay valid after their channel has gone") {
   Payload kept;
   {
-    const ChannelPair pair = make_pair("");
+    const ChannelPair pair = make_pair();
     REQUIRE(pair.a->send(pair.slot_b, numbered_tag(1), header_of(100000), patterned(100000, 5)).ok());
     kept = pair.b->receive(pair.slot_a, numbered_tag(1), header_of(100000), 20s).value();
   }

@@ -16,8 +16,8 @@ namespace {
 
 enum ChildResult { kFreed = 0, kNotConnected = 1, kWrongCode = 2, kTooLate = 3, kNoMessage = 4, kSlowEnd = 5 };
 
-/// On an idle machine the wait ends at once and the channel within a second. A busy one adds seconds; a wait that the notice
-/// does not end takes a minute.
+/// On an idle machine the wait ends at once and the channel within a second. A busy one adds seconds; a wait that the
+/// notice does not end takes a minute.
 constexpr std::chrono::seconds kWaitBound{5}, kEndBound{15};
 
 /// Sends a large message, waits for another, and must be freed by the notice: once with its own send cut off, once with
@@ -58,7 +58,8 @@ int go_away(KvStore& store, int signal) {
 }  // namespace
 
 TEST_CASE(
-    "a peer that is killed or stopped inside large transfers takes nobody with it, and the notice ends the waits for it") {
+    "a peer that is killed or stopped inside large transfers takes nobody with it, and the notice ends the waits for "
+    "it") {
   const int signal = GENERATE(SIGKILL, SIGSTOP);
   SharedKvStore store;
   const int survivor = fork_child([&] { return survive(store); });

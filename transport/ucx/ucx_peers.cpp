@@ -1,0 +1,163 @@
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "transport/channel/message.h"
+#include "transport/ucx/ucx_peer.h"
+
+namespace troupe {
+namespace {
+
+/// A descriptor that is readable once the process has ended; -1 when it cannot be watched from here.
+int watch_process(int pid) {
+  if (pid == getpid()) return -1;
+  return static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+}
+
+}  // namespace
+
+UcxLoop::Peer::~Peer() {
+  if (process >= 0) close(process);
+}
+
+/// The segment's line, then the worker's address.
+std::string UcxLoop::card() const { return (segment_ ? segment_->ticket() : "-") + "\n" + worker_->address(); }
+
+UcxLoop::Peer* UcxLoop::find(SlotId slot) const {
+  const auto found = peers_.find(slot);
+  return found == peers_.end() ? nullptr : found->second.get();
+}
+
+Status UcxLoop::add_peer(SlotId slot, const std::string& card) {
+  const size_t line = card.find('\n');
+  if (line == std::string::npos)
+    return data_loss("slot " + std::to_string(slot.value) + " left no address at the rendezvous");
+  auto peer = std::make_unique<Peer>(this, slot, options_.credit_bytes);
+  if (segment_) {
+    auto view = SegmentView::open(card.substr(0, line));
+    if (view.ok()) {
+      peer->segment = std::move(*view);
+      peer->process = watch_process(peer->segment->writer_pid());
+    }
+  }
+  auto endpoint = worker_->connect(card.substr(line + 1), &UcxLoop::on_error, peer.get());
+  if (!endpoint.ok()) return wrap(endpoint.error(), "connecting to slot " + std::to_string(slot.value));
+  peer->endpoint = *endpoint;
+  peers_[slot] = std::move(peer);
+  return {};
+}
+
+Status UcxLoop::start(const std::map<SlotId, std::string>& cards) {
+  std::lock_guard lock(mutex_);
+  for (const auto& [slot, card] : cards) TROUPE_RETURN_IF_ERROR(add_peer(slot, card));
+  for (auto& [slot, peer] : peers_) begin_flush_locked(*peer);
+  started_.store(true);
+  thread_ = std::thread([this] { run(); });
+  return {};
+}
+
+/// A flush of a fresh endpoint ends when the peer has answered.
+void UcxLoop::begin_flush_locked(Peer& peer) {
+  ucp_request_param_t param{};
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  param.cb.send = &UcxLoop::on_flushed;
+  param.user_data = &peer;
+  void* request = ucp_ep_flush_nbx(peer.endpoint, &param);
+  if (!UCS_PTR_IS_PTR(request)) on_flushed(nullptr, UCS_PTR_STATUS(request), &peer);
+}
+
+void UcxLoop::on_flushed(void* request, ucs_status_t status, void* argument) {
+  auto* peer = static_cast<Peer*>(argument);
+  if (request != nullptr) ucp_request_free(request);
+  if (status == UCS_OK) peer->connected = true;
+}
+
+std::string UcxLoop::peers_where(bool (*holds)(const Peer&)) const {
+  std::lock_guard lock(mutex_);
+  std::string names;
+  for (const auto& [slot, peer] : peers_) {
+    if (peer->endpoint != nullptr && holds(*peer)) names += (names.empty() ? "" : ", ") + std::to_string(slot.value);
+  }
+  return names;
+}
+
+std::vector<SlotId> UcxLoop::segments_read() const {
+  std::vector<SlotId> slots;
+  for (const auto& [slot, peer] : peers_) {
+    if (peer->segment) slots.push_back(slot);
+  }
+  return slots;
+}
+
+void UcxLoop::segment_is_read_by(SlotId peer) {
+  if (Peer* found = find(peer); found != nullptr && segment_) found->reads_ours.store(true);
+}
+
+Payload UcxLoop::landing(SlotId from, size_t bytes) {
+  const Peer* peer = find(from);
+  if (peer == nullptr || (peer->segment && bytes >= kSegmentFrom)) return {};
+  SlabPool::Slab slab = pool_->take(bytes);
+  return {slab.data, slab.bytes, std::move(slab.owner), nullptr};
+}
+
+void UcxLoop::close_peer(SlotId slot, const std::string& reason) {
+  inbox_.lose(slot, reason);
+  if (!started_.load()) return;
+  {
+    std::lock_guard lock(mutex_);
+    if (Peer* peer = find(slot)) close_endpoint_locked(*peer, reason);
+  }
+  driver_.wake();
+}
+
+void UcxLoop::close_all() {
+  if (started_.load()) {
+    std::lock_guard lock(mutex_);
+    for (auto& [slot, peer] : peers_) close_endpoint_locked(*peer, "the channel was aborted");
+  }
+  driver_.wake();
+  background_.wake();
+}
+
+/// Their last messages may still lie unread: those count.
+void UcxLoop::reap(const std::vector<SlotId>& ended) {
+  std::lock_guard lock(mutex_);
+  while (progress_locked()) {
+  }
+  for (const SlotId slot : ended) {
+    Peer* peer = find(slot);
+    if (peer == nullptr || peer->process < 0) continue;
+    close(peer->process);
+    peer->process = -1;
+    close_endpoint_locked(*peer, "its process has ended");
+  }
+  driver_.wake();
+}
+
+void UcxLoop::on_error(void* argument, ucp_ep_h, ucs_status_t status) {
+  auto* peer = static_cast<Peer*>(argument);
+  peer->loop->fail_locked(*peer, ucs_status_string(status));
+}
+
+/// An endpoint is not closed inside its own callback: progress does it next.
+void UcxLoop::fail_locked(Peer& peer, const std::string& reason) {
+  if (peer.endpoint == nullptr) return;
+  if (peer.failure.empty()) peer.failure = reason;
+  errors_ = true;
+}
+
+void UcxLoop::close_endpoint_locked(Peer& peer, const std::string& reason) {
+  if (peer.endpoint == nullptr) return;
+  if (peer.failure.empty()) peer.failure = reason;
+  inbox_.lose(peer.slot, peer.failure);
+  ucp_request_param_t param{};
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+  param.flags = UCP_EP_CLOSE_FLAG_FORCE;
+  const ucp_ep_h endpoint = std::exchange(peer.endpoint, nullptr);
+  void* request = ucp_ep_close_nbx(endpoint, &param);
+  if (UCS_PTR_IS_PTR(request)) closing_.push_back(request);
+  releases_->forget(peer.slot);
+  const auto dropped = peer.gate.clear(cut_off_);
+  pending_.fetch_sub(static_cast<int64_t>(dropped.size()));
+}
+
+}  // namespace troupe
