@@ -2,8 +2,8 @@
 
 #include <ATen/ops/empty.h>
 
-#include "actors/data/image_patches.h"
-#include "actors/data/image_size.h"
+#include "actors/images/image_patches.h"
+#include "actors/images/image_size.h"
 #include "actors/data/index_builder.h"
 #include "actors/data/positions.h"
 #include "actors/data/sample_reader.h"

@@ -1,5 +1,6 @@
 #include "actors/data/processor_config.h"
 
+#include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "actors/data/image_size.h"
+#include "actors/images/image_size.h"
 
 namespace troupe {
 

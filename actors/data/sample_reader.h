@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "actors/data/chat_form.h"
-#include "actors/data/image_file.h"
 #include "actors/data/processor_config.h"
 #include "actors/data/record.h"
+#include "actors/images/image_file.h"
 #include "base/config/job_spec.h"
 #include "base/mapped_file.h"
 #include "base/model/model_config.h"

@@ -72,17 +72,20 @@ TEST_CASE("D21, D23: array, lines, byte-order mark and CRLF give the same sample
 TEST_CASE("D01, D09, D11: every bad record is listed with file, line, id and reason, and the good ones stay") {
   Data data;
   data.scratch.write("pictures/zero.jpg", "");
+  data.scratch.write("pictures/photo.jpg", std::string("\0\0\0\x1C"
+                                                       "ftypheic",
+                                                       12));
   const std::string file =
       data.source(record("good") + "\n" + record("gone", "nowhere.png") + "\n" + record("zero", "zero.jpg") + "\n" +
-                  record("gif", "frames.gif") + "\n" + R"({"id": "count", "image": "rgb.png", "conversations": [)" +
+                  record("heic", "photo.jpg") + "\n" + R"({"id": "count", "image": "rgb.png", "conversations": [)" +
                   R"({"from": "human", "value": "x"}, {"from": "gpt", "value": "y"}]})" + "\n{\"id\": \"cut\", \n" +
                   record("url", "http://x/a.png") + "\n");
   const auto index = data.index({file});
   CHECK(index.samples.size() == 1);
   REQUIRE(index.bad.size() == 6);
-  const std::vector<std::string> ids{"gone", "zero", "gif", "count", "records.jsonl:6", "url"};
+  const std::vector<std::string> ids{"gone", "zero", "heic", "count", "records.jsonl:6", "url"};
   const std::vector<std::string> reasons{"nowhere.png",    "0 bytes",
-                                         "a GIF",          "0 <image> placeholders in the user turns, but 1 image",
+                                         "a HEIC",         "0 <image> placeholders in the user turns, but 1 image",
                                          "not valid JSON", "URLs"};
   for (size_t i = 0; i < 6; ++i) {
     CHECK(index.bad[i].file == file);

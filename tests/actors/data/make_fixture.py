@@ -168,6 +168,35 @@ def write_pictures(folder):
     base.save(folder / "orientation6.png", exif=exif)
     base.save(folder / "orientation6.webp", lossless=True, exif=exif)
     base.save(folder / "frames.webp", save_all=True, append_images=[base.rotate(180)], lossless=True)
+    base.save(folder / "frames.png", save_all=True, append_images=[base.rotate(180)])
+    write_more_pictures(folder, base)
+
+
+def write_more_pictures(folder, base):
+    """GIF, BMP and TIFF in their pixel forms."""
+    clear = base.convert("P", palette=Image.Palette.ADAPTIVE)
+    clear.save(folder / "clear.gif", transparency=clear.getpixel((0, 0)))
+    clear.save(folder / "interlaced.gif", interlace=1)
+    base.save(folder / "rgb.bmp")
+    base.convert("L").save(folder / "grey.bmp")
+    base.convert("P", palette=Image.Palette.ADAPTIVE, colors=16).save(folder / "palette.bmp")
+    base.convert("1", dither=Image.Dither.NONE).save(folder / "bilevel.bmp")
+    half = base.convert("RGBA")
+    half.putalpha(128)
+    half.save(folder / "alpha.bmp")
+    for name, options in (("rgb", {}), ("lzw", {"compression": "tiff_lzw"}), ("deflate", {"compression": "tiff_adobe_deflate"}),
+                          ("packbits", {"compression": "packbits"}), ("jpeg", {"compression": "jpeg", "quality": 95})):
+        base.save(folder / f"{name}.tif", **options)
+    base.convert("L").save(folder / "grey.tif")
+    base.convert("P", palette=Image.Palette.ADAPTIVE).save(folder / "palette.tif")
+    base.convert("1", dither=Image.Dither.NONE).save(folder / "group4.tif", compression="group4")
+    base.convert("CMYK").save(folder / "cmyk.tif")
+    half.save(folder / "alpha.tif")
+    ramp = (numpy.arange(48, dtype=numpy.uint16)[None, :] * 0x0500 + 0x00FF).repeat(32, 0)
+    Image.fromarray(ramp).save(folder / "grey16.tif")
+    base.save(folder / "pages.tif", save_all=True, append_images=[base.rotate(180)])
+    for orientation in range(1, 9):
+        base.save(folder / f"orientation{orientation}.tif", tiffinfo={0x0112: orientation})
 
 
 def main():

@@ -1,4 +1,4 @@
-#include "actors/data/image_size.h"
+#include "actors/images/image_size.h"
 
 #include <catch2/catch.hpp>
 

@@ -2,9 +2,9 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "actors/data/image_file.h"
-#include "actors/data/image_size.h"
-#include "actors/data/processor_config.h"
+#include "actors/images/image_file.h"
+#include "actors/images/image_size.h"
+#include "actors/images/pixel_values.h"
 #include "base/model/model_config.h"
 
 namespace troupe {
@@ -13,6 +13,6 @@ namespace troupe {
 /// Returns fp32 [patches, in_channels * temporal_patch_size * patch_size^2] on the CPU: patches by merge blocks in
 /// raster order, inside of a block in raster order; in a patch channel, frame (the picture repeated), row, column.
 at::Tensor image_patches(const RgbImage& image, ImageSize scaled, const VisionConfig& vision,
-                         const ProcessorConfig& processor);
+                         const PixelValues& values);
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-#include "actors/data/image_patches.h"
+#include "actors/images/image_patches.h"
 
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -13,7 +13,7 @@ TEST_CASE("Grids and patches equal those of the published image processor") {
   const std::string folder = TROUPE_PATCHES_REFERENCE;
   const auto manifest = nlohmann::json::parse(fixture::contents(folder + "/manifest.json"));
   const VisionConfig vision;
-  const ProcessorConfig processor;
+  const PixelValues values;
   int compared = 0;
   for (const auto& entry : manifest.at("pictures")) {
     const auto name = entry.at("file").get<std::string>();
@@ -28,7 +28,7 @@ TEST_CASE("Grids and patches equal those of the published image processor") {
     CHECK(std::vector<int64_t>{grid.t, grid.h, grid.w} == entry.at("grid").get<std::vector<int64_t>>());
     const auto image = decode_image(bytes);
     REQUIRE(image.ok());
-    const auto patches = image_patches(*image, *scaled, vision, processor);
+    const auto patches = image_patches(*image, *scaled, vision, values);
     const std::string raw = fixture::contents(folder + "/" + name + ".f32");
     REQUIRE(raw.size() == static_cast<size_t>(patches.numel()) * sizeof(float));
     std::vector<float> expected(static_cast<size_t>(patches.numel()));

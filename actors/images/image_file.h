@@ -8,10 +8,13 @@
 
 namespace troupe {
 
-enum class ImageType { kJpeg, kPng, kWebp };
+enum class ImageType { kJpeg, kPng, kWebp, kGif, kBmp, kTiff };
+
+/// More pixels than this are refused by the header, so that no file can ask for more memory than 4 bytes for each.
+inline constexpr int64_t kMaxImagePixels = int64_t{1} << 28;
 
 /// What an image file's header says. The size is the stored one; `orientation` is Exif's (1: as stored; 5 to 8 exchange
-/// the sides).
+/// the sides). Of a file with several pictures it is the first: the canvas of an animation, the first page.
 struct ImageHeader {
   ImageType type = ImageType::kJpeg;
   int64_t stored_width = 0, stored_height = 0;
@@ -22,8 +25,8 @@ struct ImageHeader {
 };
 
 /// Tells the type by content and reads size and orientation without decoding. InvalidArgument with the reason: empty,
-/// another type (by name), a header that does not parse, a file that ends before its end mark, more than 2^28 pixels,
-/// an animation.
+/// another type (by name), a header that does not parse, a file that ends before its picture does, more pixels than
+/// kMaxImagePixels.
 Result<ImageHeader> read_image_header(std::string_view bytes);
 
 /// 8-bit RGB, rows top to bottom, [height, width, 3].
@@ -32,8 +35,9 @@ struct RgbImage {
   std::vector<uint8_t> pixels;
 };
 
-/// Decodes and applies the orientation. Grey becomes RGB, CMYK is converted (inverted, as Adobe writes it), alpha is
-/// laid on white, 16-bit samples are read by their high byte. DataLoss when the data are damaged or end early.
+/// Decodes the first picture and applies the orientation. Grey becomes RGB, CMYK is converted (inverted in JPEG, as
+/// Adobe writes it), alpha is laid on white, 16-bit samples are read by their high byte. DataLoss when the data are
+/// damaged or end early. Thread-safe; needs at most about 7 bytes a pixel at once.
 Result<RgbImage> decode_image(std::string_view bytes);
 
 }  // namespace troupe

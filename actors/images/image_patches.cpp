@@ -1,4 +1,4 @@
-#include "actors/data/image_patches.h"
+#include "actors/images/image_patches.h"
 
 #include <ATen/ops/_upsample_bicubic2d_aa.h>
 #include <ATen/ops/empty.h>
@@ -30,14 +30,15 @@ std::array<float, 256> normalised(double mean, double deviation, double rescale)
 }  // namespace
 
 at::Tensor image_patches(const RgbImage& image, ImageSize scaled, const VisionConfig& vision,
-                         const ProcessorConfig& processor) {
+                         const PixelValues& pixel_values) {
   const at::Tensor channels = scaled_channels(image, scaled);
   const int64_t p = vision.patch_size, merge = vision.merge_size, frames = vision.temporal_patch_size;
   const int64_t rows = scaled.height / p, columns = scaled.width / p;
   at::Tensor patches = at::empty({rows * columns, vision.patch_dim()}, at::kFloat);
   float* out = patches.data_ptr<float>();
   std::array<std::array<float, 256>, 3> values;
-  for (size_t c = 0; c < 3; ++c) values[c] = normalised(processor.mean[c], processor.deviation[c], processor.rescale);
+  for (size_t c = 0; c < 3; ++c)
+    values[c] = normalised(pixel_values.mean[c], pixel_values.deviation[c], pixel_values.rescale);
   const uint8_t* pixels = channels.data_ptr<uint8_t>();
   const auto write_patch = [&](int64_t row, int64_t column) {
     for (int64_t c = 0; c < 3; ++c)
