@@ -3,9 +3,6 @@
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 
-#include <utility>
-#include <vector>
-
 namespace troupe {
 namespace {
 
@@ -35,7 +32,7 @@ Error ucx_error(const std::string& what, ucs_status_t status) {
 }
 
 Status UcxWorker::open_context(const UcxWorkerOptions& options) {
-  std::vector<std::pair<std::string, std::string>> settings;
+  std::vector<std::pair<std::string, std::string>> settings = options.settings;
   if (options.transports != "tcp") settings.emplace_back("MM_ERROR_HANDLING", "y");
   if (!options.transports.empty()) settings.emplace_back("TLS", options.transports);
   if (!options.interface_address.empty()) {

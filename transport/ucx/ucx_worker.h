@@ -4,6 +4,8 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/result.h"
 
@@ -12,6 +14,7 @@ namespace troupe {
 struct UcxWorkerOptions {
   std::string interface_address;  // restricts TCP to the device that owns this address; empty: UCX decides
   std::string transports;         // UCX's list, such as "tcp"; empty: all that it finds
+  std::vector<std::pair<std::string, std::string>> settings;  // further ones, by UCX's names without UCX_
   uint64_t features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
 };
 

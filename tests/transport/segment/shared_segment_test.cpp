@@ -6,7 +6,7 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 
-#include "tests/transport/shared_kv_store.h"
+#include "tests/transport/test_processes.h"
 
 using namespace troupe;
 using namespace troupe::testing;

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "tests/transport/channel/channel_contract.h"
-#include "tests/transport/shared_kv_store.h"
+#include "tests/transport/test_processes.h"
 #include "transport/channel/channel.h"
 
 using namespace troupe;

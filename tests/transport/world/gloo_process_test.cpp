@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 #include <thread>
 
-#include "tests/transport/shared_kv_store.h"
+#include "tests/transport/test_processes.h"
 #include "transport/world/world.h"
 
 using namespace troupe;

@@ -1,13 +1,10 @@
 #pragma once
 
-#include <functional>
-#include <memory>
-
 #include "base/rendezvous/kv_store.h"
 
-namespace troupe::testing {
+namespace troupe {
 
-/// A KvStore in shared anonymous memory: made before fork(), it joins the processes of one test. Small and of fixed
+/// A KvStore in shared anonymous memory: made before fork(), it joins processes of one program, in benches and tests. Small and of fixed
 /// size.
 class SharedKvStore final : public KvStore {
  public:
@@ -29,12 +26,4 @@ class SharedKvStore final : public KvStore {
   Table* table_;
 };
 
-/// Runs `body` in a forked child and returns its process id; the child exits with what `body` returns, or with 99 for
-/// an exception.
-int fork_child(const std::function<int()>& body);
-/// The exit status of `pid`, or minus the signal that ended it.
-int wait_for_exit(int pid);
-/// Waits until `pid` has been stopped by a signal; false when it ended instead.
-bool wait_for_stop(int pid);
-
-}  // namespace troupe::testing
+}  // namespace troupe

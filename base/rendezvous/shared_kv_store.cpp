@@ -1,17 +1,13 @@
-#include "tests/transport/shared_kv_store.h"
+#include "base/rendezvous/shared_kv_store.h"
 
 #include <pthread.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <ctime>
-#include <exception>
 
-namespace troupe::testing {
+namespace troupe {
 namespace {
 constexpr size_t kEntries = 128, kKeyBytes = 160, kValueBytes = 16384;
 
@@ -132,31 +128,4 @@ Result<bool> SharedKvStore::erase(const std::string& key) {
   return true;
 }
 
-int fork_child(const std::function<int()>& body) {
-  std::fflush(nullptr);
-  const int pid = fork();
-  if (pid != 0) return pid;
-  int status = 99;
-  try {
-    status = body();
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "child: %s\n", e.what());
-  }
-  _exit(status);
-}
-
-int wait_for_exit(int pid) {
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
-
-bool wait_for_stop(int pid) {
-  int status = 0;
-  while (waitpid(pid, &status, WUNTRACED) < 0 && errno == EINTR) {
-  }
-  return WIFSTOPPED(status);
-}
-
-}  // namespace troupe::testing
+}  // namespace troupe
