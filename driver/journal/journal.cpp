@@ -6,6 +6,7 @@ namespace troupe::driver {
 namespace {
 
 constexpr char kSchema[] =
+    "PRAGMA locking_mode=EXCLUSIVE;"  // until it is closed or the process ends
     "PRAGMA journal_mode=WAL;"
     "CREATE TABLE IF NOT EXISTS term(value INTEGER NOT NULL);"
     "CREATE TABLE IF NOT EXISTS job(id TEXT PRIMARY KEY, name TEXT, run_folder TEXT, state TEXT, generation INTEGER, run_through INTEGER);";
@@ -28,7 +29,10 @@ Result<std::unique_ptr<Journal>> Journal::open(const std::string& path) {
   }
   std::unique_ptr<Journal> journal(new Journal(database));
   sqlite3_busy_timeout(database, 2000);
-  if (sqlite3_exec(database, kSchema, nullptr, nullptr, nullptr) != SQLITE_OK) return failure(database, path);
+  const int code = sqlite3_exec(database, kSchema, nullptr, nullptr, nullptr);
+  if (code == SQLITE_BUSY)
+    return make_error(ErrorCode::kFailedPrecondition, "journal " + path + " is held by another driver that is running");
+  if (code != SQLITE_OK) return failure(database, path);
   TROUPE_RETURN_IF_ERROR(journal->begin_term());
   journal->thread_ = std::thread([raw = journal.get()] { raw->run(); });
   return journal;

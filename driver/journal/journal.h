@@ -29,7 +29,8 @@ struct JournalledJob {
 class Journal {
  public:
   using Done = std::function<void(Status)>;
-  /// Opens or creates the file and begins a new term.
+  /// Opens or creates the file, takes it for this process alone and begins a new term. FailedPrecondition, and no new term, when another
+  /// driver holds it (asked for 2 s).
   static Result<std::unique_ptr<Journal>> open(const std::string& path);
   /// Carries out what is queued.
   ~Journal();

@@ -48,3 +48,21 @@ TEST_CASE("A journal that cannot be opened names its path") {
   REQUIRE_FALSE(journal.ok());
   CHECK(journal.error().message.find("/nonexistent/folder/journal") != std::string::npos);
 }
+
+TEST_CASE("A journal that a living driver holds is refused to a second one, whose try begins no term") {
+  const std::string path = std::filesystem::temp_directory_path() / ("troupe_journal_held_" + std::to_string(::getpid()));
+  {
+    auto first = Journal::open(path);
+    REQUIRE(first.ok());
+    CHECK((*first)->term() == Term(1));
+    const auto second = Journal::open(path);
+    REQUIRE_FALSE(second.ok());
+    CHECK(second.error().code == ErrorCode::kFailedPrecondition);
+    CHECK(second.error().message.find(path) != std::string::npos);
+  }
+  auto next = Journal::open(path);
+  REQUIRE(next.ok());
+  CHECK((*next)->term() == Term(2));
+  next->reset();
+  for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path + suffix);
+}
