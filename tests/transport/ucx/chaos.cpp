@@ -1,0 +1,204 @@
+#include "tests/transport/ucx/chaos.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "tests/transport/channel/channel_contract.h"
+#include "tests/transport/test_processes.h"
+#include "transport/channel/channel.h"
+
+using namespace std::chrono_literals;
+
+namespace troupe::testing {
+namespace {
+
+constexpr int kProcesses = 3, kMessages = 24;
+constexpr auto kPatience = 30s;
+
+enum Outcome { kDone = 0, kPeerLost = 10, kWrongRow, kUnnamed, kOtherError, kHung, kNotConnected };
+
+struct Plan {
+  int victim = 0, signal = SIGKILL, at = 0;
+  UcxChannelOptions options;
+};
+
+Plan plan_of(uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Plan plan;
+  plan.victim = static_cast<int>(random() % kProcesses);
+  plan.signal = random() % 2 == 0 ? SIGKILL : SIGSTOP;
+  plan.at = static_cast<int>(random() % (2 * kMessages));
+  plan.options.name = "chaos/" + std::to_string(seed);
+  if (random() % 3 == 0) plan.options.credit_bytes = size_t{8} << 20;
+  switch (seed % 3) {
+    case 0:
+      break;
+    case 1:
+      plan.options.shared_segment = false;
+      plan.options.transports = "tcp";
+      break;
+    default:
+      plan.options.shared_segment = false;
+      plan.options.transports = "posix";
+  }
+  return plan;
+}
+
+/// Sizes are a function of the message, so that both ends know them.
+size_t size_of(uint64_t seed, int number, int from, int to) {
+  const uint64_t draw = (seed * 2654435761u + static_cast<uint64_t>(number) * 40503u) >> 7;
+  const int victim = plan_of(seed).victim, other = (victim + 1) % kProcesses;
+  if (number == 11 && std::minmax(from, to) == std::minmax(victim, other)) return size_t{64} << 20;
+  constexpr size_t kSizes[] = {8, 4096, 65536, 300000, size_t{2} << 20};
+  return kSizes[draw % 5];
+}
+
+Payload rows_of(int number, int from, size_t bytes) {
+  auto rows = std::make_shared<std::vector<std::byte>>(bytes, static_cast<std::byte>(number * 7 + from));
+  return {rows->data(), bytes, rows, nullptr};
+}
+
+bool right(const Payload& payload, int number, int from, size_t bytes) {
+  const auto expected = static_cast<std::byte>(number * 7 + from);
+  return payload.bytes == bytes &&
+         std::all_of(payload.data, payload.data + payload.bytes, [&](std::byte b) { return b == expected; });
+}
+
+MessageTag tag_of(int number, int from) {
+  MessageTag tag = numbered_tag(number);
+  tag.from_rank = from;
+  return tag;
+}
+
+int judge(const Error& error, const Plan& plan, int self) {
+  if (error.code != ErrorCode::kUnavailable) return error.code == ErrorCode::kDeadlineExceeded ? kHung : kOtherError;
+  const bool peer = error.message.find("slot " + std::to_string(plan.victim)) != std::string::npos;
+  const bool own = error.message.find("slot " + std::to_string(self)) != std::string::npos;
+  return peer && own ? kPeerLost : kUnnamed;
+}
+
+struct Task {
+  bool send;
+  int number;
+  SlotId peer;
+};
+
+Status perform(Channel& channel, const Task& task, uint64_t seed, int self) {
+  const int from = task.send ? self : task.peer.value;
+  const size_t bytes = size_of(seed, task.number, from, task.send ? task.peer.value : self);
+  if (task.send)
+    return channel.send(task.peer, tag_of(task.number, self), header_of(bytes), rows_of(task.number, self, bytes));
+  const auto received = channel.receive(task.peer, tag_of(task.number, from), header_of(bytes), kPatience);
+  if (received.ok() && !right(*received, task.number, from, bytes)) _exit(kWrongRow);
+  return received.status();
+}
+
+/// Every process sends all its messages to both others, in an order of its own, and takes theirs in another.
+int take_part(uint64_t seed, int self, KvStore& store) {
+  const Plan plan = plan_of(seed);
+  std::mt19937_64 random(seed * 31 + static_cast<uint64_t>(self));
+  UcxChannelOptions options = plan.options;
+  options.self = SlotId(self);
+  auto made = create_ucx_channel(options);
+  if (!made.ok()) return kNotConnected;
+  Channel& channel = **made;
+  std::vector<SlotId> peers;
+  for (int slot = 0; slot < kProcesses; ++slot) {
+    if (slot != self) peers.emplace_back(slot);
+  }
+  if (!channel.connect(peers, store, kPatience).ok()) return kNotConnected;
+  std::vector<Task> sends, receives;
+  for (int number = 0; number < kMessages; ++number) {
+    for (const SlotId peer : peers) {
+      sends.push_back({true, number, peer});
+      receives.push_back({false, number, peer});
+    }
+  }
+  std::shuffle(sends.begin(), sends.end(), random);
+  std::shuffle(receives.begin(), receives.end(), random);
+  // The control plane: a notice of a stopped peer comes from its lease, of a killed one from the channel itself.
+  // The victim waits for nothing in the store: one that is gone inside a shared condition variable holds up the others.
+  std::thread control([&] {
+    if (self == plan.victim) return;
+    const auto lost = store.get("lost", 60s);
+    if (lost.ok() && *lost == "stopped") channel.peer_lost(SlotId(plan.victim));
+  });
+  control.detach();
+  // Sends and receives are two threads: an order of one process alone could wait in a circle with another's.
+  std::atomic<int> outcome{kDone}, step{0};
+  const auto work = [&](const std::vector<Task>& tasks, uint64_t salt) {
+    std::mt19937_64 delays(seed * 97 + static_cast<uint64_t>(self) * 7 + salt);
+    for (const Task& task : tasks) {
+      if (self == plan.victim && step.fetch_add(1) == plan.at) ::kill(getpid(), plan.signal);
+      if (delays() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(delays() % 2000));
+      const Status status = perform(channel, task, seed, self);
+      if (status.ok()) continue;
+      const int judged = task.peer == SlotId(plan.victim) ? judge(status.error(), plan, self) : kOtherError;
+      if (judged != kPeerLost)
+        std::fprintf(stderr, "seed %lu, slot %d: %s\n", seed, self, status.error().to_string().c_str());
+      if (judged != kPeerLost) _exit(judged);
+      outcome = judged;  // the rest goes on: the other survivor waits for it
+    }
+  };
+  std::thread sender([&] { work(sends, 1); });
+  work(receives, 2);
+  sender.join();
+  (void)channel.flush(kPatience);
+  (void)store.set("done/" + std::to_string(self), "1");
+  for (const SlotId peer : peers) {
+    if (peer.value != plan.victim) (void)store.get("done/" + std::to_string(peer.value), 20s);
+  }
+  made->reset();
+  _exit(outcome);
+}
+
+/// The exit status of `pid` within the time; a process that is still there is killed and -1000 returned.
+int exit_within(int pid, std::chrono::milliseconds timeout) {
+  const int descriptor = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+  pollfd event{descriptor, POLLIN, 0};
+  const bool ended = poll(&event, 1, static_cast<int>(timeout.count())) == 1;
+  close(descriptor);
+  if (!ended) ::kill(pid, SIGKILL);
+  const int status = wait_for_exit(pid);
+  return ended ? status : -1000;
+}
+
+}  // namespace
+
+std::string chaos_round(uint64_t seed) {
+  const Plan plan = plan_of(seed);
+  SharedKvStore store;
+  int pids[kProcesses];
+  for (int self = 0; self < kProcesses; ++self) pids[self] = fork_child([&] { return take_part(seed, self, store); });
+  std::string wrong;
+  if (plan.signal == SIGSTOP) {
+    if (!wait_for_stop(pids[plan.victim])) wrong += "the victim was not stopped; ";
+    (void)store.set("lost", "stopped");
+  } else {
+    if (wait_for_exit(pids[plan.victim]) != -SIGKILL) wrong += "the victim was not killed; ";
+    (void)store.set("lost", "killed");
+  }
+  for (int self = 0; self < kProcesses; ++self) {
+    if (self == plan.victim) continue;
+    const int status = exit_within(pids[self], 60s);
+    if (status != kPeerLost && status != kDone)
+      wrong += "survivor " + std::to_string(self) + " ended with " + std::to_string(status) + "; ";
+  }
+  if (plan.signal == SIGSTOP) {
+    ::kill(pids[plan.victim], SIGKILL);
+    (void)wait_for_exit(pids[plan.victim]);
+  }
+  return wrong;
+}
+
+}  // namespace troupe::testing
