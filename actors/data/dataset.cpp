@@ -51,7 +51,7 @@ class FileDataset final : public Dataset {
     TROUPE_RETURN_IF_ERROR(check_range("image", image, std::min(record.images.size(), known.images.size())));
     const std::string& path = record.images[static_cast<size_t>(image)];
     TROUPE_ASSIGN(const auto file, reader_->open_image(known.source, path));
-    const auto decoded = decode_image(file->bytes());
+    const auto decoded = decode_image(file.bytes());
     if (!decoded.ok())
       return make_error(decoded.error().code,
                         "sample " + std::string(known.id) + ": image '" + path + "' " + decoded.error().message);
@@ -106,8 +106,7 @@ class FileDataset final : public Dataset {
         static_cast<size_t>(sample.byte_length) > bytes.size() - static_cast<size_t>(sample.byte_offset))
       return changed(sample, "the file is shorter");
     Record record;
-    const auto parsed = parse_record(
-        bytes.substr(static_cast<size_t>(sample.byte_offset), static_cast<size_t>(sample.byte_length)), record);
+    const auto parsed = reader_->read_record(sample.source, {sample.byte_offset, sample.byte_length, 1, 1}, record);
     if (!parsed.ok()) return changed(sample, parsed.error().message);
     return record;
   }

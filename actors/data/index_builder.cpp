@@ -12,7 +12,6 @@
 #include <thread>
 #include <variant>
 
-#include "actors/data/record_file.h"
 #include "actors/data/sample_reader.h"
 
 namespace troupe {
@@ -41,9 +40,7 @@ Outcome look_at(const SampleReader& reader, const DataSpec& data, const Job& job
   const auto bad = [&](std::string reason) {
     return BadRecord{file, job.span.line, job.record, record.id, std::move(reason)};
   };
-  const auto text =
-      reader.bytes(job.source).substr(static_cast<size_t>(job.span.offset), static_cast<size_t>(job.span.length));
-  const auto parsed = parse_record(text, record);
+  const auto parsed = reader.read_record(job.source, job.span, record);
   if (record.id.empty()) record.id = place_of(file, job.span.line);
   if (!parsed.ok()) return bad(parsed.error().message);
   const auto tokens = reader.tokenize(job.source, record, nullptr);
@@ -126,13 +123,14 @@ Result<SampleIndex> build_sample_index(const DataSpec& data, const std::vector<D
   SampleIndex index;
   std::vector<Job> jobs;
   for (int s = 0; s < reader->sources(); ++s) {
-    const RecordFile file = find_records(reader->bytes(s));
+    const RecordFile file = reader->records(s);
     const auto total = static_cast<int64_t>(file.records.size());
     for (int64_t r = 0; r < total; ++r)
       if (is_taken(reader->source(s), r, total)) jobs.push_back({s, r, file.records[static_cast<size_t>(r)]});
     if (file.fault)
       index.bad.push_back({reader->source(s).path, file.fault->line, total,
-                           place_of(reader->source(s).path, file.fault->line), file.fault->reason});
+                           place_of(reader->source(s).path, file.fault->line),
+                           file.fault->reason + " (column " + std::to_string(file.fault->column) + ")"});
   }
   index.total_records = static_cast<int64_t>(jobs.size() + index.bad.size());
   std::vector<Outcome> outcomes(jobs.size());

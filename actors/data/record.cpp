@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cctype>
 #include <nlohmann/json.hpp>
-#include <optional>
+
+#include "actors/data/record_table.h"
 
 namespace troupe {
 namespace {
@@ -26,102 +27,234 @@ bool is_empty(const Json& value) {
          (value.is_array() && value.empty());
 }
 
-/// The value of `key`, or nullptr when it is missing, null, "" or [].
-const Json* present(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found == object.end() || is_empty(*found) ? nullptr : &*found;
+/// A key of the object and its value.
+struct Found {
+  std::string key;
+  const Json* value = nullptr;
+  explicit operator bool() const { return value != nullptr; }
+};
+
+/// The column's value where it holds something; not null, "" or [].
+Found present(const Json& object, Column column, const RecordSpelling& spelling) {
+  for (const auto& key : keys_of(column, spelling))
+    if (const auto found = object.find(key); found != object.end() && !is_empty(*found)) return {key, &*found};
+  return {};
 }
 
-std::optional<Role> role_of(const std::string& word) {
-  if (word == "human" || word == "user") return Role::kUser;
-  if (word == "gpt" || word == "assistant") return Role::kAssistant;
-  if (word == "system") return Role::kSystem;
-  return std::nullopt;
+Status wrong_type(const std::string& key, const Json& value, const char* understood) {
+  return invalid_argument("key '" + key + "' is a " + value.type_name() + "; " + understood + " is understood");
+}
+
+/// A string that may be missing.
+Status read_string(const Found& found, std::string& out) {
+  if (!found) return {};
+  if (!found.value->is_string()) return wrong_type(found.key, *found.value, "a string");
+  out = found.value->get<std::string>();
+  return {};
+}
+
+/// An item of a list of images: a path, or an object with `path` or with `bytes` in base64.
+Status read_image(const Json& item, const std::string& key, std::vector<std::string>& images) {
+  if (item.is_string() && !item.get_ref<const std::string&>().empty()) {
+    images.push_back(item.get<std::string>());
+    return {};
+  }
+  if (item.is_object()) {
+    const auto bytes = item.find("bytes"), path = item.find("path");
+    if (bytes != item.end() && bytes->is_string()) {
+      images.push_back("data:;base64," + bytes->get<std::string>());
+      return {};
+    }
+    if (path != item.end() && path->is_string() && !path->get_ref<const std::string&>().empty()) {
+      images.push_back(path->get<std::string>());
+      return {};
+    }
+  }
+  return invalid_argument("key '" + key + "' holds " +
+                          (item.is_string() ? "an empty path" : std::string("a ") + item.type_name()) +
+                          "; paths, data URIs and objects with 'path' or 'bytes' are understood");
 }
 
 Status read_image_list(const Json& value, const std::string& key, std::vector<std::string>& images) {
-  if (value.is_string()) {
-    images.push_back(value.get<std::string>());
-    return {};
+  if (!value.is_array()) {
+    if (value.is_string() || value.is_object()) return read_image(value, key, images);
+    return wrong_type(key, value, "a path or a list of paths");
   }
-  if (!value.is_array())
-    return invalid_argument("key '" + key + "' is a " + value.type_name() +
-                            "; a path or a list of paths is understood");
-  for (const auto& item : value) {
-    if (!item.is_string() || item.get_ref<const std::string&>().empty())
-      return invalid_argument("key '" + key + "' holds " +
-                              (item.is_string() ? "an empty path" : std::string("a ") + item.type_name()) +
-                              "; paths are understood");
-    images.push_back(item.get<std::string>());
-  }
+  for (const auto& item : value) TROUPE_RETURN_IF_ERROR(read_image(item, key, images));
   return {};
 }
 
 bool looks_like_picture(const Json& value) {
   if (value.is_array()) return std::any_of(value.begin(), value.end(), looks_like_picture);
   if (!value.is_string()) return false;
-  std::string s = value.get<std::string>();
-  std::transform(s.begin(), s.end(), s.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  for (const char* end : {".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"})
-    if (s.ends_with(end)) return true;
+  const std::string& s = value.get_ref<const std::string&>();
+  for (const std::string_view end : {".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"}) {
+    const size_t from = s.size() - std::min(s.size(), end.size());
+    const auto same = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; };
+    if (std::equal(s.begin() + static_cast<std::ptrdiff_t>(from), s.end(), end.begin(), end.end(), same)) return true;
+  }
   return false;
 }
 
-Status read_images(const Json& object, Record& record) {
-  for (const char* key : {"video", "videos", "audio", "audios"})
-    if (present(object, key))
-      return invalid_argument(std::string("key '") + key + "' is not read yet; images and text are");
-  const Json *one = present(object, "image"), *many = present(object, "images");
-  if (one != nullptr && many != nullptr && *one != *many)
-    return invalid_argument("has both 'image' and 'images', and they differ");
-  if (const Json* value = one != nullptr ? one : many)
-    return read_image_list(*value, one != nullptr ? "image" : "images", record.images);
-  // Pictures under a key that is not read must not vanish silently.
-  for (const auto& [key, value] : object.items())
-    if (looks_like_picture(value))
-      return invalid_argument("key '" + key + "' names pictures but is not read; use 'image' or 'images'");
-  return {};
-}
+/// Reads and judges the fields of one record.
+class RecordReader {
+ public:
+  RecordReader(const Json& object, const RecordSpelling& spelling, Record& record)
+      : object_(object), spelling_(spelling), record_(record) {}
 
-/// One turn of a list in which `role_key` names the speaker and `text_key` holds the words.
-Status read_turn(const Json& turn, size_t number, const char* role_key, const char* text_key, Record& record) {
-  const std::string where = "turn " + std::to_string(number);
-  if (!turn.is_object()) return invalid_argument(where + " is a " + std::string(turn.type_name()) + ", not an object");
-  const auto role = turn.find(role_key), text = turn.find(text_key);
-  if (role == turn.end() || !role->is_string()) return invalid_argument(where + " has no '" + role_key + "'");
-  const auto known = role_of(role->get_ref<const std::string&>());
-  if (!known)
-    return invalid_argument(where + " is by " + quoted(role->get<std::string>()) +
-                            "; human, user, gpt, assistant and system are understood");
-  if (text == turn.end()) return invalid_argument(where + " has no '" + text_key + "'");
-  if (!text->is_string())
-    return invalid_argument(where + ": '" + text_key + "' is a " + text->type_name() + "; a string is understood");
-  record.turns.push_back({*known, text->get<std::string>()});
-  return {};
-}
+  Status read_id() {
+    for (const auto& key : keys_of(Column::kId, spelling_))
+      if (const auto id = object_.find(key); id != object_.end() && !id->is_null())
+        record_.id = id->is_string() ? id->get<std::string>() : id->dump();
+    return {};
+  }
 
-Status read_turns(const Json& object, Record& record) {
-  if (const Json* system = present(object, "system")) {
-    if (!system->is_string())
-      return invalid_argument("key 'system' is a " + std::string(system->type_name()) + "; a string is understood");
-    record.turns.push_back({Role::kSystem, system->get<std::string>()});
+  Status read_turns() {
+    std::string system;
+    TROUPE_RETURN_IF_ERROR(read_string(present(object_, Column::kSystem, spelling_), system));
+    if (!system.empty()) record_.turns.push_back({Role::kSystem, system});
+    std::vector<std::string> held;
+    for (const auto& key : keys_of(Column::kTurns, spelling_))
+      if (object_.contains(key)) held.push_back(key);
+    if (held.size() > 1) return invalid_argument("has both '" + held[0] + "' and '" + held[1] + "'");
+    if (held.size() == 1) return read_turn_list(held[0]);
+    if (present(object_, Column::kQuestion, spelling_) || present(object_, Column::kAnswer, spelling_))
+      return read_columns();
+    const auto turns = keys_of(Column::kTurns, spelling_), question = keys_of(Column::kQuestion, spelling_),
+               answer = keys_of(Column::kAnswer, spelling_);
+    return invalid_argument(
+        (turns.size() > 1 ? "has neither '" + turns[0] + "' nor '" + turns[1] + "'" : "has no '" + turns[0] + "'") +
+        ", nor a question ('" + question[0] + "') with an answer ('" + answer[0] + "')");
   }
-  const bool sharegpt = object.contains("conversations"), openai = object.contains("messages");
-  if (sharegpt && openai) return invalid_argument("has both 'conversations' and 'messages'");
-  if (!sharegpt && !openai) return invalid_argument("has neither 'conversations' nor 'messages'");
-  const char* key = sharegpt ? "conversations" : "messages";
-  const Json& list = object.at(key);
-  if (is_empty(list)) return invalid_argument(std::string("'") + key + "' is empty");
-  if (!list.is_array())
-    return invalid_argument(std::string("'") + key + "' is a " + list.type_name() + ", not a list of turns");
-  for (size_t i = 0; i < list.size(); ++i) {
-    // Either pair of spellings may stand in either list.
-    const bool openai_turn = list[i].is_object() && list[i].contains("role");
-    TROUPE_RETURN_IF_ERROR(
-        read_turn(list[i], i + 1, openai_turn ? "role" : "from", openai_turn ? "content" : "value", record));
+
+  Status read_images() {
+    const auto keys = keys_of(Column::kImages, spelling_);
+    for (const auto& [key, value] : object_.items())
+      if (const auto why = refusal_of_key(key); !why.empty() && !is_empty(value) && !named_by_spec(key))
+        return invalid_argument("key '" + key + "' " + std::string(why));
+    Found first;
+    for (const auto& key : keys) {
+      const auto found = object_.find(key);
+      if (found == object_.end() || is_empty(*found)) continue;
+      std::vector<std::string> images;
+      TROUPE_RETURN_IF_ERROR(read_image_list(*found, key, images));
+      if (!first) {
+        record_.images.insert(record_.images.end(), images.begin(), images.end());
+      } else if (*first.value != *found) {
+        return invalid_argument("has both '" + first.key + "' and '" + key + "', and they differ");
+      }
+      first = {key, &*found};
+    }
+    if (first || !record_.images.empty()) return {};
+    // Pictures under a key that is not read must not vanish silently.
+    for (const auto& [key, value] : object_.items())
+      if (looks_like_picture(value))
+        return invalid_argument("key '" + key +
+                                "' names pictures but is not read; use 'image' or 'images', or the spec's columns");
+    return {};
   }
-  return {};
-}
+
+ private:
+  bool named_by_spec(const std::string& key) const {
+    return std::any_of(spelling_.columns.begin(), spelling_.columns.end(),
+                       [&](const auto& column) { return column.second == key; });
+  }
+
+  Status read_turn_list(const std::string& key) {
+    const Json& list = object_.at(key);
+    if (is_empty(list)) return invalid_argument("'" + key + "' is empty");
+    if (!list.is_array())
+      return invalid_argument("'" + key + "' is a " + std::string(list.type_name()) + ", not a list of turns");
+    for (size_t i = 0; i < list.size(); ++i) TROUPE_RETURN_IF_ERROR(read_turn(list[i], i + 1));
+    return {};
+  }
+
+  /// The role and the words stand under the same pair of keys: from with value, role with content.
+  Status read_turn(const Json& turn, size_t number) {
+    const std::string where = "turn " + std::to_string(number);
+    if (!turn.is_object())
+      return invalid_argument(where + " is a " + std::string(turn.type_name()) + ", not an object");
+    const auto role_keys = keys_of(Column::kRole, spelling_), text_keys = keys_of(Column::kContent, spelling_);
+    size_t pair = 0;
+    for (size_t i = role_keys.size(); i-- > 0;)
+      if (turn.contains(role_keys[i])) pair = i;
+    const auto& role_key = role_keys[pair];
+    const auto& text_key = text_keys[std::min(pair, text_keys.size() - 1)];
+    const auto role = turn.find(role_key), text = turn.find(text_key);
+    if (role == turn.end() || !role->is_string()) return invalid_argument(where + " has no '" + role_key + "'");
+    const auto word = speaker_of(role->get_ref<const std::string&>(), spelling_);
+    if (!word.known)
+      return invalid_argument(where + " is by " + quoted(role->get<std::string>()) + "; " + speaker_words(spelling_) +
+                              " are understood");
+    if (text == turn.end()) return invalid_argument(where + " has no '" + text_key + "'");
+    Turn out{role_of(word.speaker), {}};
+    if (text->is_array() && !text->empty()) {
+      TROUPE_RETURN_IF_ERROR(read_parts(*text, where, out));
+    } else if (!text->is_string()) {
+      return invalid_argument(where + ": '" + text_key + "' is a " + text->type_name() +
+                              "; a string or a list of parts is understood");
+    } else {
+      out.text = text->get<std::string>();
+    }
+    record_.turns.push_back(std::move(out));
+    return {};
+  }
+
+  /// Words written as a list of parts: {"type": "text", "text": ...} and {"type": "image", "image": PATH}.
+  Status read_parts(const Json& parts, const std::string& where, Turn& turn) {
+    for (const auto& part : parts) {
+      const std::string type =
+          part.is_object() && part.contains("type") && part["type"].is_string() ? part["type"].get<std::string>() : "";
+      if (type == "text" && part.contains("text") && part["text"].is_string()) {
+        turn.text += part["text"].get<std::string>();
+      } else if (type == "image" || type == "image_url") {
+        if (turn.role != Role::kUser) return invalid_argument(where + " holds an image, but only questions may");
+        turn.text += kImagePlaceholder;
+        const auto image = part.find(type);
+        if (image == part.end() || image->is_null()) continue;  // the record's list of images has it
+        const Json& path = image->is_object() && image->contains("url") ? image->at("url") : *image;
+        TROUPE_RETURN_IF_ERROR(read_image(path, where + "." + type, record_.images));
+      } else {
+        return invalid_argument(where + " has a part of type " + quoted(type) +
+                                "; text, image and image_url are understood");
+      }
+    }
+    return {};
+  }
+
+  /// A question and an answer in columns of their own, with earlier pairs in `history`.
+  Status read_columns() {
+    const auto history = present(object_, Column::kHistory, spelling_);
+    if (history && !history.value->is_array()) return wrong_type(history.key, *history.value, "a list of pairs");
+    for (const auto& pair : history ? *history.value : Json::array()) {
+      if (!pair.is_array() || pair.size() != 2 || !pair[0].is_string() || !pair[1].is_string())
+        return invalid_argument("key '" + history.key + "' holds something that is no pair of question and answer");
+      record_.turns.push_back({Role::kUser, pair[0].get<std::string>()});
+      record_.turns.push_back({Role::kAssistant, pair[1].get<std::string>()});
+    }
+    std::string question, input, answer;
+    TROUPE_RETURN_IF_ERROR(read_string(present(object_, Column::kQuestion, spelling_), question));
+    TROUPE_RETURN_IF_ERROR(read_string(present(object_, Column::kInput, spelling_), input));
+    TROUPE_RETURN_IF_ERROR(read_string(present(object_, Column::kAnswer, spelling_), answer));
+    if (question.empty() && input.empty())
+      return invalid_argument("has no question; key '" + keys_of(Column::kQuestion, spelling_)[0] + "' is empty");
+    const bool answered = std::any_of(answer_keys_.begin(), answer_keys_.end(), [&](const auto& key) {
+      return object_.contains(key) && object_.at(key).is_string();
+    });
+    record_.turns.push_back({Role::kUser, question + (question.empty() || input.empty() ? "" : "\n") + input});
+    if (answered) record_.turns.push_back({Role::kAssistant, answer});
+    return {};
+  }
+
+  static Role role_of(Speaker speaker) {
+    return speaker == Speaker::kUser ? Role::kUser : speaker == Speaker::kAssistant ? Role::kAssistant : Role::kSystem;
+  }
+
+  const Json& object_;
+  const RecordSpelling& spelling_;
+  Record& record_;
+  const std::vector<std::string> answer_keys_ = keys_of(Column::kAnswer, spelling_);
+};
 
 Status check_order(const std::vector<Turn>& turns) {
   const size_t first = !turns.empty() && turns[0].role == Role::kSystem ? 1 : 0;
@@ -146,14 +279,50 @@ Status check_placeholders(const Record& record) {
                           std::to_string(images) + (images == 1 ? " image" : " images"));
 }
 
-Status read_record(const Json& object, Record& record) {
+/// Pictures that lie beside the record: its images when it names none, before the first question unless the text places
+/// them.
+void add_pictures(const std::vector<std::string>& pictures, Record& record) {
+  if (!record.images.empty() || pictures.empty()) return;
+  record.images = pictures;
+  if (count_placeholders(record) > 0) return;
+  std::string placeholders;
+  for (size_t i = 0; i < pictures.size(); ++i) placeholders += std::string(kImagePlaceholder) + "\n";
+  for (auto& turn : record.turns) {
+    if (turn.role != Role::kUser) continue;
+    turn.text.insert(0, placeholders);
+    return;
+  }
+}
+
+Status read_record(const Json& object, const std::vector<std::string>& pictures, const RecordSpelling& spelling,
+                   Record& record) {
   if (!object.is_object()) return invalid_argument("is a " + std::string(object.type_name()) + ", not an object");
-  if (const auto id = object.find("id"); id != object.end() && !id->is_null())
-    record.id = id->is_string() ? id->get<std::string>() : id->dump();
-  TROUPE_RETURN_IF_ERROR(read_turns(object, record));
+  RecordReader reader(object, spelling, record);
+  TROUPE_RETURN_IF_ERROR(reader.read_id());
+  TROUPE_RETURN_IF_ERROR(reader.read_turns());
   TROUPE_RETURN_IF_ERROR(check_order(record.turns));
-  TROUPE_RETURN_IF_ERROR(read_images(object, record));
+  TROUPE_RETURN_IF_ERROR(reader.read_images());
+  add_pictures(pictures, record);
   return check_placeholders(record);
+}
+
+/// Where the byte `at` of a text that begins at `begin` stands.
+std::string place_of(std::string_view text, size_t at, TextPlace begin) {
+  at = std::min(at, text.size());
+  const auto before = text.substr(0, at);
+  const auto lines = std::count(before.begin(), before.end(), '\n');
+  const size_t last = before.rfind('\n');
+  const auto column = lines > 0 ? at - last : static_cast<size_t>(begin.column) + at;
+  return "line " + std::to_string(begin.line + lines) + ", column " + std::to_string(column);
+}
+
+/// The library's words without its prefix: "[json.exception.parse_error.101] parse error at line 1, column 5: ...".
+std::string words_of(const Json::exception& e) {
+  std::string what = e.what();
+  if (const size_t bracket = what.find("] "); bracket != std::string::npos) what = what.substr(bracket + 2);
+  if (const size_t colon = what.find(": "); what.starts_with("parse error at") && colon != std::string::npos)
+    what = what.substr(colon + 2);
+  return what;
 }
 
 }  // namespace
@@ -181,13 +350,19 @@ size_t count_placeholders(const Record& record) {
   return n;
 }
 
-Status parse_record(std::string_view json, Record& record) {
+Status parse_record(std::string_view json, Record& record, const RecordSpelling& spelling, TextPlace begin) {
+  return parse_record_with_pictures(json, {}, record, spelling, begin);
+}
+
+Status parse_record_with_pictures(std::string_view json, const std::vector<std::string>& pictures, Record& record,
+                                  const RecordSpelling& spelling, TextPlace begin) {
   try {
-    return read_record(Json::parse(json.begin(), json.end()), record);
+    return read_record(Json::parse(json.begin(), json.end()), pictures, spelling, record);
+  } catch (const Json::parse_error& e) {
+    const size_t at = e.byte > 0 ? e.byte - 1 : 0;
+    return invalid_argument("is not valid JSON at " + place_of(json, at, begin) + ": " + words_of(e));
   } catch (const Json::exception& e) {
-    std::string what = e.what();  // "[json.exception.parse_error.101] parse error at line 1, column 5: ..."
-    if (const size_t bracket = what.find("] "); bracket != std::string::npos) what = what.substr(bracket + 2);
-    return invalid_argument("is not valid JSON: " + what);
+    return invalid_argument("is not valid JSON: " + words_of(e));
   }
 }
 

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/config/job_spec.h"
 #include "base/result.h"
 
 namespace troupe {
@@ -20,7 +22,7 @@ struct Turn {
 /// has the table).
 struct Record {
   std::string id;                   // the record's own; empty when it has none
-  std::vector<std::string> images;  // paths as written, in reading order
+  std::vector<std::string> images;  // paths (or data URIs) as written, in reading order
   std::vector<Turn> turns;          // an optional system turn, then user and assistant in turn, an answer last
 };
 
@@ -29,8 +31,19 @@ inline constexpr std::string_view kImagePlaceholder = "<image>";
 /// Placeholders in the user turns, which is where they count; elsewhere the word is text.
 size_t count_placeholders(const Record& record);
 
+/// A place in a file, both counted from 1; columns in bytes.
+struct TextPlace {
+  int64_t line = 1, column = 1;
+};
+
 /// Parses one JSON object. On failure the message is the reason for the report and `record.id` is filled if the object
-/// has one. Checks roles, their order and the number of placeholders; opens no image.
-Status parse_record(std::string_view json, Record& record);
+/// has one. Checks roles, their order and the number of placeholders; opens no image. `spelling` goes before the table
+/// of record_table.h; `begin` is where the object begins in its file, which messages about broken JSON refer to.
+Status parse_record(std::string_view json, Record& record, const RecordSpelling& spelling = {}, TextPlace begin = {});
+
+/// The same for a record whose pictures lie beside it rather than in it: `pictures` are its images when it names none.
+/// Without a placeholder in the text they come before the first question's.
+Status parse_record_with_pictures(std::string_view json, const std::vector<std::string>& pictures, Record& record,
+                                  const RecordSpelling& spelling, TextPlace begin);
 
 }  // namespace troupe

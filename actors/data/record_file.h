@@ -11,14 +11,15 @@ namespace troupe {
 /// Where one record lies in its file. The bytes are a JSON value, as far as its brackets tell.
 struct RecordSpan {
   int64_t offset = 0, length = 0;
-  int64_t line = 0;  // of its first byte, from 1
+  int64_t line = 0;    // of its first byte, from 1; in an archive its sample's number
+  int64_t column = 1;  // of its first byte, from 1
 };
 
 struct RecordFile {
   std::vector<RecordSpan> records;
   /// The place where the structure around the records breaks (a trailing comma, an array that is not closed, ...).
   struct Fault {
-    int64_t line = 0;
+    int64_t line = 0, column = 1;
     std::string reason;
   };
   std::optional<Fault> fault;

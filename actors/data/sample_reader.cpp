@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 
 #include "actors/images/image_size.h"
 
@@ -27,7 +28,15 @@ Result<std::unique_ptr<SampleReader>> SampleReader::create(const DataSpec& data,
   reader->config_ = config;
   for (const auto& source : sources) {
     TROUPE_ASSIGN(auto file, MappedFile::open(source.path));
+    std::shared_ptr<const TarFile> shard;
+    if (TarFile::is_tar(file->bytes())) {
+      TROUPE_ASSIGN(shard, TarFile::open(source.path));
+    }
+    const std::string folder = std::filesystem::path(source.path).parent_path().string();
+    TROUPE_ASSIGN(auto pictures, PictureRoot::create(source.image_root.empty() ? folder : source.image_root, shard));
     reader->files_.push_back(std::move(file));
+    reader->shards_.push_back(std::move(shard));
+    reader->pictures_.push_back(std::move(pictures));
   }
   TROUPE_ASSIGN(reader->processor_, read_processor_config(model_folder));
   TROUPE_RETURN_IF_ERROR(reader->processor_.check_against(config.vision, model_folder));
@@ -42,28 +51,54 @@ Result<std::unique_ptr<SampleReader>> SampleReader::create(const DataSpec& data,
   return reader;
 }
 
-Result<std::shared_ptr<const MappedFile>> SampleReader::open_image(int source, const std::string& path) const {
-  namespace fs = std::filesystem;
-  if (path.find("://") != std::string::npos || path.starts_with("data:"))
-    return invalid_argument("image '" + path.substr(0, 60) +
-                            "' is no path; files are read, neither URLs nor inline data");
-  const DataSource& from = sources_[static_cast<size_t>(source)];
-  const fs::path root = from.image_root.empty() ? fs::path(from.path).parent_path() : fs::path(from.image_root);
-  fs::path file = root / path;
-  std::error_code ignored;
-  if (path.find('\\') != std::string::npos && !fs::exists(file, ignored)) {
-    std::string slashes = path;
-    std::replace(slashes.begin(), slashes.end(), '\\', '/');
-    file = root / slashes;
+RecordFile SampleReader::records(int source) const {
+  const auto& shard = shards_[static_cast<size_t>(source)];
+  if (shard == nullptr) return find_records(bytes(source));
+  RecordFile out;
+  int64_t number = 0;
+  for (const auto& sample : shard->samples()) {
+    ++number;
+    const size_t before = out.records.size();
+    for (const size_t i : sample.members) {
+      const auto& member = shard->members()[i];
+      if (member_extension(member.name) == "json")
+        out.records.push_back({static_cast<int64_t>(member.offset), static_cast<int64_t>(member.size), number, 1});
+    }
+    if (out.records.size() == before)
+      out.fault =
+          RecordFile::Fault{number, 1, "sample '" + sample.key + "' has no member KEY.json, which holds the turns"};
   }
-  auto mapped = MappedFile::open(file.string());
-  if (!mapped.ok()) return wrap(mapped.error(), "image '" + path + "'");
-  return mapped;
+  if (number == 0) out.fault = RecordFile::Fault{1, 1, "the archive holds no file"};
+  return out;
+}
+
+Status SampleReader::read_record(int source, const RecordSpan& span, Record& record) const {
+  const auto s = static_cast<size_t>(source);
+  const auto text = bytes(source).substr(static_cast<size_t>(span.offset), static_cast<size_t>(span.length));
+  const auto& spelling = sources_[s].spelling;
+  if (shards_[s] == nullptr) return parse_record(text, record, spelling, {span.line, span.column});
+  const auto& members = shards_[s]->members();
+  // Members are in the archive's order, so a record's neighbours are found from its offset.
+  const auto at = std::partition_point(members.begin(), members.end(),
+                                       [&](const auto& m) { return m.offset < static_cast<size_t>(span.offset); });
+  if (at == members.end()) return parse_record(text, record, spelling);
+  const std::string key = at->name.substr(0, at->name.size() - member_extension(at->name).size());
+  auto first = at, last = at;
+  while (first != members.begin() && std::prev(first)->name.starts_with(key)) --first;
+  while (last != members.end() && last->name.starts_with(key)) ++last;
+  std::vector<std::string> pictures;
+  for (auto m = first; m != last; ++m)
+    for (const char* type : {"jpg", "jpeg", "png", "webp", "gif", "bmp", "tif", "tiff"}) {
+      const std::string extension = member_extension(m->name);
+      if (extension == type || extension.ends_with(std::string(".") + type)) pictures.push_back(m->name);
+    }
+  if (record.id.empty()) record.id = key.substr(0, key.size() - 1);
+  return parse_record_with_pictures(text, pictures, record, spelling, {1, 1});
 }
 
 Result<IndexedImage> SampleReader::grid(int source, const std::string& path) const {
   TROUPE_ASSIGN(const auto file, open_image(source, path));
-  const auto header = read_image_header(file->bytes());
+  const auto header = read_image_header(file.bytes());
   if (!header.ok()) return make_error(header.error().code, "image '" + path + "' " + header.error().message);
   const auto& vision = config_.vision;
   const auto scaled =
@@ -100,6 +135,8 @@ std::array<uint64_t, 2> SampleReader::settings_hash() const {
     add(sources_[i].image_root);
     number(sources_[i].take_fraction);
     number(sources_[i].take_records);
+    for (const auto* words : {&sources_[i].spelling.columns, &sources_[i].spelling.roles})
+      for (const auto& [name, word] : *words) add(name + '\n' + word);
   }
   number(form_->tokenizer().content_hash());
   number(template_.hash);

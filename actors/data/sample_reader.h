@@ -9,7 +9,9 @@
 #include "actors/data/chat_form.h"
 #include "actors/data/processor_config.h"
 #include "actors/data/record.h"
+#include "actors/data/record_file.h"
 #include "actors/images/image_file.h"
+#include "actors/sources/picture_root.h"
 #include "base/config/job_spec.h"
 #include "base/mapped_file.h"
 #include "base/model/model_config.h"
@@ -33,9 +35,14 @@ class SampleReader {
   int64_t min_pixels() const { return min_pixels_; }
   int64_t max_pixels() const { return max_pixels_; }
 
-  /// Opens an image of a record. A path is taken below the source's image_root unless it is absolute; when it does not
-  /// exist as written, backslashes in it are read as slashes. URLs and inline data are refused.
-  Result<std::shared_ptr<const MappedFile>> open_image(int source, const std::string& path) const;
+  /// Where the records of a source lie, found by its content: JSON array, JSON lines, or a tar archive (webdataset
+  /// form).
+  RecordFile records(int source) const;
+  /// The record at a place that `records` gave.
+  Status read_record(int source, const RecordSpan& span, Record& record) const;
+  const PictureRoot& pictures(int source) const { return *pictures_[static_cast<size_t>(source)]; }
+  /// Opens an image of a record, as PictureRoot::open says.
+  Result<MediaBytes> open_image(int source, const std::string& path) const { return pictures(source).open(path); }
   /// The grid of an image by its header; errors name path and reason.
   Result<IndexedImage> grid(int source, const std::string& path) const;
   /// Tokens of a record, with its images' grids read from their headers unless given. data.too_long: truncate_text is
@@ -49,6 +56,8 @@ class SampleReader {
   SampleReader() = default;
   std::vector<DataSource> sources_;
   std::vector<std::shared_ptr<const MappedFile>> files_;
+  std::vector<std::shared_ptr<const TarFile>> shards_;  // null for a source that is no archive; shared with pictures_
+  std::vector<std::unique_ptr<PictureRoot>> pictures_;
   std::unique_ptr<ChatForm> form_;
   ChatTemplate template_;
   ProcessorConfig processor_;

@@ -50,11 +50,18 @@ struct PlacementSpec {
   std::map<std::string, std::vector<std::string>> slots;    // kExplicit: "node:index", "node:0-3", "node:*"
 };
 
+/// Spellings of a source beside those that are always understood (docs/data.md): `columns` is the key of a meaning, `roles` the meaning of
+/// a word for a speaker.
+struct RecordSpelling {
+  std::map<std::string, std::string> columns, roles;
+};
+
 struct DataSource {
   std::string path;        // absolute
   std::string image_root;  // absolute; the folder of `path` when not given
   double take_fraction = 1.0;
   int64_t take_records = -1;  // >= 0: that many records instead of the fraction
+  RecordSpelling spelling = {};
 };
 
 struct SyntheticData {

@@ -2,28 +2,14 @@
 
 #include <algorithm>
 #include <cctype>
-#include <filesystem>
 
+#include "base/config/data_sources.h"
 #include "base/config/scalars.h"
 
 namespace troupe {
 namespace {
 
 constexpr int64_t kMany = int64_t{1} << 40;
-
-std::string resolve(const std::string& path, const std::string& folder) {
-  if (path.empty()) return path;
-  std::filesystem::path p(path);
-  if (p.is_relative()) p = std::filesystem::path(folder) / p;
-  std::string text = p.lexically_normal().string();
-  while (text.size() > 1 && text.back() == '/') text.pop_back();
-  return text;
-}
-
-void path_key(const Section& s, const std::string& key, const std::string& folder, std::string& out) {
-  s.string(key, out);
-  if (!out.empty()) out = resolve(out, folder);
-}
 
 bool is_plain_name(const std::string& name) {
   const bool good = std::all_of(name.begin(), name.end(),
@@ -34,6 +20,11 @@ bool is_plain_name(const std::string& name) {
 void check_name(const Section& s, const std::string& key, const std::string& name) {
   if (!is_plain_name(name))
     s.bad_value(key, "'" + name + "'", "up to 64 letters, digits, '-', '_' and '.', beginning with a letter or digit");
+}
+
+void path_key(const Section& s, const std::string& key, const std::string& folder, std::string& out) {
+  s.string(key, out);
+  if (!out.empty()) out = resolve_path(out, folder);
 }
 
 void read_model(const Section& s, const Section& root, const std::string& folder, ModelSpec& m) {
@@ -167,47 +158,6 @@ void read_placement(const Section& root, PlacementSpec& p) {
   }
 }
 
-void read_take(const Section& s, DataSource& source) {
-  const YamlNode* n = s.find("take");
-  if (!n) return;
-  const std::string text = n->kind == YamlKind::kScalar && !n->quoted ? n->text : "";
-  const bool whole = parse_integer(text).has_value();
-  const int64_t records = parse_integer(text).value_or(0);
-  const double fraction = parse_number(text).value_or(0);
-  if (whole && records >= 1)
-    source.take_records = records;
-  else if (!whole && fraction > 0 && fraction <= 1)
-    source.take_fraction = fraction;
-  else
-    s.bad_value("take", n->describe(), "a fraction above 0.0 up to 1.0, or a number of records from 1");
-}
-
-std::vector<DataSource> read_sources(const Section& s, const std::string& folder) {
-  std::vector<DataSource> out;
-  const YamlNode* n = s.find("sources");
-  if (!n) return out;
-  if (n->kind != YamlKind::kSequence) {
-    s.bad_value("sources", n->describe(), "a list such as [{path: train.jsonl, image_root: images}]");
-    return out;
-  }
-  for (size_t i = 0; i < n->items.size(); ++i) {
-    const YamlNode& item = n->items[i];
-    const std::string name = s.full_name("sources") + "[" + std::to_string(i) + "]";
-    const Section entry(item.is_map() ? &item : nullptr, name, item.place, s.diagnostics());
-    if (!entry.has("path")) {
-      entry.fail("path", "is missing; valid: a JSON or JSONL file of records");
-      continue;
-    }
-    DataSource source;
-    path_key(entry, "path", folder, source.path);
-    path_key(entry, "image_root", folder, source.image_root);
-    if (source.image_root.empty()) source.image_root = std::filesystem::path(source.path).parent_path().string();
-    read_take(entry, source);
-    out.push_back(std::move(source));
-  }
-  return out;
-}
-
 void read_synthetic(const Section& s, std::optional<SyntheticData>& out) {
   if (!s.present()) return;
   SyntheticData d;
@@ -244,7 +194,7 @@ void integer_or_auto(const Section& s, const std::string& key, int& out) {
 }
 
 void read_data(const Section& s, const std::string& folder, DataSpec& d) {
-  d.sources = read_sources(s, folder);
+  d.sources = read_data_sources(s, s, folder);
   read_synthetic(s.section("synthetic"), d.synthetic);
   s.boolean("shuffle", d.shuffle);
   s.integer("max_sample_tokens", d.max_sample_tokens, 1, kMany);
@@ -258,9 +208,9 @@ void read_data(const Section& s, const std::string& folder, DataSpec& d) {
   s.choice<OnBadRecord>("on_bad_record", d.on_bad_record, {{"fail", OnBadRecord::kFail}, {"skip", OnBadRecord::kSkip}});
 }
 
-void read_eval(const Section& s, const std::string& folder, EvalSpec& e) {
+void read_eval(const Section& s, const Section& data, const std::string& folder, EvalSpec& e) {
   s.number("split", e.split, 0, 0.9);
-  e.sources = read_sources(s, folder);
+  e.sources = read_data_sources(s, data, folder);
   s.integer("every", e.every, 0, kMany);
   s.integer("max_samples", e.max_samples, 0, kMany);
 }
@@ -344,7 +294,7 @@ JobSpec read_job_spec(const Section& root, const std::string& folder) {
   read_groups(root, spec.groups);
   read_placement(root, spec.placement);
   read_data(root.section("data"), folder, spec.data);
-  read_eval(root.section("eval"), folder, spec.eval);
+  read_eval(root.section("eval"), root.section("data"), folder, spec.eval);
   read_training(root.section("training"), spec.training);
   read_checkpoint(root.section("checkpoint"), spec.checkpoint);
   root.section("logging").integer("every", spec.log_every, 1, kMany);

@@ -100,6 +100,13 @@ void write_placement(const PlacementSpec& p, Writer& w) {
   w.close();
 }
 
+/// `before` and a mapping; nothing when the mapping is empty.
+std::string words_text(const std::string& before, const std::map<std::string, std::string>& words) {
+  std::string out;
+  for (const auto& [name, word] : words) out += (out.empty() ? "" : ", ") + quoted(name) + ": " + quoted(word);
+  return out.empty() ? out : before + "{" + out + "}";
+}
+
 void write_sources(const std::vector<DataSource>& sources, Writer& w) {
   if (sources.empty()) return;
   w.open("sources");
@@ -107,7 +114,8 @@ void write_sources(const std::vector<DataSource>& sources, Writer& w) {
     // A fraction keeps its point: 1 would be one record.
     std::string take = d.take_records >= 0 ? std::to_string(d.take_records) : number_text(d.take_fraction);
     if (d.take_records < 0 && take.find_first_of(".e") == std::string::npos) take += ".0";
-    w.item("{path: " + quoted(d.path) + ", image_root: " + quoted(d.image_root) + ", take: " + take + "}");
+    w.item("{path: " + quoted(d.path) + ", image_root: " + quoted(d.image_root) + ", take: " + take +
+           words_text(", columns: ", d.spelling.columns) + words_text(", roles: ", d.spelling.roles) + "}");
   }
   w.close();
 }

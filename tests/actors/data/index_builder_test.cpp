@@ -86,7 +86,7 @@ TEST_CASE("D01, D09, D11: every bad record is listed with file, line, id and rea
   const std::vector<std::string> ids{"gone", "zero", "heic", "count", "records.jsonl:6", "url"};
   const std::vector<std::string> reasons{"nowhere.png",    "0 bytes",
                                          "a HEIC",         "0 <image> placeholders in the user turns, but 1 image",
-                                         "not valid JSON", "URLs"};
+                                         "not valid JSON", "URL"};
   for (size_t i = 0; i < 6; ++i) {
     CHECK(index.bad[i].file == file);
     CHECK(index.bad[i].line == static_cast<int64_t>(i) + 2);

@@ -1,0 +1,100 @@
+#include "actors/data/record_table.h"
+
+#include <array>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+struct ColumnRow {
+  Column column;
+  const char* name;  // in the spec's `columns`
+  std::vector<std::string> keys;
+};
+
+const std::vector<ColumnRow>& columns() {
+  static const std::vector<ColumnRow> table{
+      {Column::kTurns, "turns", {"conversations", "messages", "conversation"}},
+      {Column::kRole, "role", {"from", "role"}},
+      {Column::kContent, "content", {"value", "content"}},
+      {Column::kImages, "images", {"image", "images"}},
+      {Column::kSystem, "system", {"system"}},
+      {Column::kId, "id", {"id"}},
+      {Column::kQuestion, "question", {"instruction", "query"}},
+      {Column::kInput, "input", {"input"}},
+      {Column::kAnswer, "answer", {"output", "response"}},
+      {Column::kHistory, "history", {"history"}},
+  };
+  return table;
+}
+
+struct SpeakerRow {
+  Speaker speaker;
+  const char* name;  // in the spec's `roles`
+  std::vector<std::string> words;
+};
+
+const std::vector<SpeakerRow>& speakers() {
+  static const std::vector<SpeakerRow> table{
+      {Speaker::kUser, "user", {"human", "user"}},
+      {Speaker::kAssistant, "assistant", {"gpt", "assistant"}},
+      {Speaker::kSystem, "system", {"system"}},
+  };
+  return table;
+}
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kRefused{{
+    {"video", "is not read yet; images and text are"},
+    {"videos", "is not read yet; images and text are"},
+    {"audio", "is not read yet; images and text are"},
+    {"audios", "is not read yet; images and text are"},
+    {"tools", "is not read yet: tool descriptions would have to be written into the system turn"},
+    {"objects", "is not read yet: boxes would have to be written into the text"},
+    {"chosen", "is of preference data, which is not trained"},
+    {"rejected", "is of preference data, which is not trained"},
+    {"rejected_response", "is of preference data, which is not trained"},
+    {"rejected_messages", "is of preference data, which is not trained"},
+    {"rejected_images", "is of preference data, which is not trained"},
+    {"positive_messages", "is of embedding data, which is not trained"},
+    {"negative_messages", "is of embedding data, which is not trained"},
+    {"kto_tag", "is of preference data, which is not trained"},
+}};
+
+}  // namespace
+
+std::vector<std::string> keys_of(Column column, const RecordSpelling& spelling) {
+  for (const auto& row : columns()) {
+    if (row.column != column) continue;
+    const auto named = spelling.columns.find(row.name);
+    return named == spelling.columns.end() ? row.keys : std::vector<std::string>{named->second};
+  }
+  return {};
+}
+
+SpeakerWord speaker_of(const std::string& word, const RecordSpelling& spelling) {
+  std::string name;
+  if (const auto named = spelling.roles.find(word); named != spelling.roles.end()) name = named->second;
+  for (const auto& row : speakers()) {
+    if (!name.empty() && name == row.name) return {true, row.speaker};
+    for (const auto& known : row.words)
+      if (name.empty() && known == word) return {true, row.speaker};
+  }
+  return {};
+}
+
+std::string speaker_words(const RecordSpelling& spelling) {
+  std::vector<std::string> words;
+  for (const auto& row : speakers()) words.insert(words.end(), row.words.begin(), row.words.end());
+  for (const auto& [word, meaning] : spelling.roles) words.push_back(word);
+  std::string text;
+  for (size_t i = 0; i < words.size(); ++i) text += (i == 0 ? "" : i + 1 == words.size() ? " and " : ", ") + words[i];
+  return text;
+}
+
+std::string_view refusal_of_key(const std::string& key) {
+  for (const auto& [refused, why] : kRefused)
+    if (key == refused) return why;
+  return {};
+}
+
+}  // namespace troupe

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/config/job_spec.h"
+
+namespace troupe {
+
+/// The one written table of spellings (docs/data.md shows it): under which keys a record keeps what, and which words
+/// name a speaker. A source's `columns` and `roles` go before it.
+enum class Column { kTurns, kRole, kContent, kImages, kSystem, kId, kQuestion, kInput, kAnswer, kHistory };
+enum class Speaker { kSystem, kUser, kAssistant };
+
+/// The keys that may hold `column`, in the order in which they are looked for; one key when the source names it.
+std::vector<std::string> keys_of(Column column, const RecordSpelling& spelling);
+/// Who a word names: `known` is false for any other word.
+struct SpeakerWord {
+  bool known = false;
+  Speaker speaker = Speaker::kUser;
+};
+SpeakerWord speaker_of(const std::string& word, const RecordSpelling& spelling);
+/// The words that name a speaker in this source, for messages.
+std::string speaker_words(const RecordSpelling& spelling);
+/// Why a key that would change what is trained is refused when it holds something; empty: the key is not of that kind.
+std::string_view refusal_of_key(const std::string& key);
+
+}  // namespace troupe

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/mapped_file.h"
+#include "base/result.h"
+
+namespace troupe {
+
+/// An uncompressed tar archive, mapped: its regular members by name and in order. Immutable and thread-safe. Links,
+/// folders and devices are left out. Cost of opening: one look at each member's header; of reading a member: nothing
+/// but its pages.
+class TarFile {
+ public:
+  struct Member {
+    std::string name;  // without a leading "./"
+    size_t offset = 0, size = 0;
+  };
+  /// A webdataset sample: neighbouring members with the same key, which is the name up to the first '.' behind the last
+  /// '/'.
+  struct Sample {
+    std::string key;
+    std::vector<size_t> members;  // positions in members(), in the archive's order
+  };
+
+  /// Whether the bytes begin as a tar archive does.
+  static bool is_tar(std::string_view bytes);
+  /// NotFound, or InvalidArgument with path and reason: compressed, cut off, a sparse member, no tar at all.
+  static Result<std::shared_ptr<const TarFile>> open(const std::string& path);
+
+  const std::vector<Member>& members() const { return members_; }
+  /// The last member of that name, as unpacking would leave it; null when there is none.
+  const Member* find(std::string_view name) const;
+  std::string_view bytes(const Member& member) const { return file_->bytes().substr(member.offset, member.size); }
+  std::vector<Sample> samples() const;
+  const MappedFile& file() const { return *file_; }
+
+ private:
+  TarFile() = default;
+  std::shared_ptr<const MappedFile> file_;  // shared: members outlive the archive object
+  std::vector<Member> members_;
+  std::unordered_map<std::string_view, size_t> by_name_;  // views into members_
+};
+
+/// What stands behind the key of a webdataset member, in lower case: "jpg" of "shards/000.JPG".
+std::string member_extension(std::string_view name);
+
+}  // namespace troupe

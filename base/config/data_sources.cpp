@@ -1,0 +1,146 @@
+#include "base/config/data_sources.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/config/dataset_info.h"
+#include "base/config/scalars.h"
+
+namespace troupe {
+namespace {
+
+const std::vector<std::string> kColumns{"turns", "role",     "content", "images", "system",
+                                        "id",    "question", "input",   "answer", "history"};
+const std::vector<std::string> kSpeakers{"user", "assistant", "system"};
+
+void read_take(const Section& s, DataSource& source) {
+  const YamlNode* n = s.find("take");
+  if (!n) return;
+  const std::string text = n->kind == YamlKind::kScalar && !n->quoted ? n->text : "";
+  const bool whole = parse_integer(text).has_value();
+  const int64_t records = parse_integer(text).value_or(0);
+  const double fraction = parse_number(text).value_or(0);
+  if (whole && records >= 1)
+    source.take_records = records;
+  else if (!whole && fraction > 0 && fraction <= 1)
+    source.take_fraction = fraction;
+  else
+    s.bad_value("take", n->describe(), "a fraction above 0.0 up to 1.0, or a number of records from 1");
+}
+
+/// A mapping of words to words.
+std::map<std::string, std::string> read_words(const Section& s, const std::string& key, const std::string& valid) {
+  std::map<std::string, std::string> out;
+  const Section below = s.present() ? s.section(key) : s;
+  if (!s.has(key) || !below.present()) return out;
+  for (const YamlEntry& e : s.find(key)->entries) {
+    if (e.value.kind != YamlKind::kScalar || e.value.text.empty())
+      below.bad_value(e.key, e.value.describe(), valid);
+    else
+      out[e.key] = e.value.text;
+  }
+  return out;
+}
+
+RecordSpelling read_spelling(const Section& s) {
+  RecordSpelling out;
+  const Section columns = s.present() ? s.section("columns") : s;
+  for (auto& [name, key] : read_words(s, "columns", "the key that records keep it under")) {
+    if (std::find(kColumns.begin(), kColumns.end(), name) == kColumns.end())
+      columns.fail(name, "unknown column; valid: " + join_words(kColumns));
+    out.columns[name] = key;
+  }
+  const Section roles = s.present() ? s.section("roles") : s;
+  for (auto& [word, speaker] : read_words(s, "roles", join_words(kSpeakers))) {
+    if (std::find(kSpeakers.begin(), kSpeakers.end(), speaker) == kSpeakers.end())
+      roles.bad_value(word, "'" + speaker + "'", join_words(kSpeakers));
+    out.roles[word] = speaker;
+  }
+  return out;
+}
+
+/// `own` goes before `shared`.
+RecordSpelling merged(RecordSpelling own, const RecordSpelling& shared) {
+  own.columns.insert(shared.columns.begin(), shared.columns.end());
+  own.roles.insert(shared.roles.begin(), shared.roles.end());
+  return own;
+}
+
+/// The names under `datasets`; empty when the key is absent.
+std::vector<std::string> dataset_names(const Section& entry) {
+  std::vector<std::string> names;
+  const YamlNode* n = entry.has("datasets") ? entry.find("datasets") : nullptr;
+  if (!n) return names;
+  if (n->kind == YamlKind::kScalar) names.push_back(n->text);
+  for (const YamlNode& item : n->items)
+    if (item.kind == YamlKind::kScalar) names.push_back(item.text);
+  if (names.empty() || (n->kind == YamlKind::kSequence && names.size() != n->items.size()))
+    entry.bad_value("datasets", n->describe(), "a name or a list of names of the file");
+  return names;
+}
+
+/// One entry of the list: a source, or the sources of a dataset_info.json.
+void read_entry(const Section& entry, const RecordSpelling& shared, const std::string& folder,
+                std::vector<DataSource>& out) {
+  DataSource source;
+  entry.string("path", source.path);
+  entry.string("image_root", source.image_root);
+  const bool root_given = !source.image_root.empty();
+  source.path = resolve_path(source.path, folder);
+  if (root_given) source.image_root = resolve_path(source.image_root, folder);
+  read_take(entry, source);
+  source.spelling = merged(read_spelling(entry), shared);
+  const auto names = dataset_names(entry);
+  if (!entry.has("datasets")) {
+    if (!root_given) source.image_root = std::filesystem::path(source.path).parent_path().string();
+    out.push_back(std::move(source));
+    return;
+  }
+  if (names.empty()) return;
+  auto listed = read_dataset_info(source.path, names);
+  if (!listed.ok()) return entry.fail("datasets", listed.error().message);
+  for (DataSource& found : *listed) {
+    if (root_given) found.image_root = source.image_root;
+    if (entry.has("take")) {
+      found.take_fraction = source.take_fraction;
+      found.take_records = source.take_records;
+    }
+    found.spelling = merged(source.spelling, found.spelling);
+    out.push_back(std::move(found));
+  }
+}
+
+}  // namespace
+
+std::string resolve_path(const std::string& path, const std::string& folder) {
+  if (path.empty()) return path;
+  std::filesystem::path p(path);
+  if (p.is_relative()) p = std::filesystem::path(folder) / p;
+  std::string text = p.lexically_normal().string();
+  while (text.size() > 1 && text.back() == '/') text.pop_back();
+  return text;
+}
+
+std::vector<DataSource> read_data_sources(const Section& section, const Section& data, const std::string& folder) {
+  std::vector<DataSource> out;
+  RecordSpelling shared;
+  if (data.present()) shared = read_spelling(data);
+  const YamlNode* n = section.find("sources");
+  if (!n) return out;
+  if (n->kind != YamlKind::kSequence) {
+    section.bad_value("sources", n->describe(), "a list such as [{path: train.jsonl, image_root: images}]");
+    return out;
+  }
+  for (size_t i = 0; i < n->items.size(); ++i) {
+    const YamlNode& item = n->items[i];
+    const std::string name = section.full_name("sources") + "[" + std::to_string(i) + "]";
+    const Section entry(item.is_map() ? &item : nullptr, name, item.place, section.diagnostics());
+    if (!entry.has("path"))
+      entry.fail("path", "is missing; valid: a JSON or JSONL file of records, or a tar archive of them");
+    else
+      read_entry(entry, shared, folder, out);
+  }
+  return out;
+}
+
+}  // namespace troupe

@@ -1,0 +1,105 @@
+#include "base/config/dataset_info.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/config/diagnostics.h"
+
+namespace troupe {
+namespace {
+
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+/// Its columns and ours; those that are not read are refused when they are given another name than the record table
+/// refuses by itself.
+const std::map<std::string, std::string> kColumns{{"prompt", "question"}, {"query", "input"},    {"response", "answer"},
+                                                  {"history", "history"}, {"messages", "turns"}, {"system", "system"},
+                                                  {"images", "images"}};
+const std::map<std::string, std::string> kTags{{"role_tag", "role"}, {"content_tag", "content"}};
+const std::map<std::string, std::string> kSpeakerTags{
+    {"user_tag", "user"}, {"assistant_tag", "assistant"}, {"system_tag", "system"}};
+/// Words of speakers that no record may have: a turn by one of them is refused by name when it comes.
+const std::vector<std::string> kUnreadTags{"observation_tag", "function_tag"};
+const std::vector<std::string> kKnownKeys{"file_name", "formatting", "columns", "tags",  "num_samples",
+                                          "ranking",   "split",      "folder",  "subset"};
+
+Status read_columns(const Json& columns, RecordSpelling& spelling) {
+  for (const auto& [name, key] : columns.items()) {
+    if (key.is_null()) continue;
+    if (!key.is_string()) return invalid_argument("column '" + name + "' is a " + key.type_name() + ", not a key");
+    const auto known = kColumns.find(name);
+    if (known != kColumns.end())
+      spelling.columns[known->second] = key.get<std::string>();
+    else if (name != key.get<std::string>())
+      return invalid_argument("column '" + name + "' (key '" + key.get<std::string>() + "') is not read");
+  }
+  return {};
+}
+
+Status read_tags(const Json& tags, RecordSpelling& spelling) {
+  for (const auto& [name, word] : tags.items()) {
+    if (word.is_null() || std::find(kUnreadTags.begin(), kUnreadTags.end(), name) != kUnreadTags.end()) continue;
+    if (!word.is_string()) return invalid_argument("tag '" + name + "' is a " + word.type_name() + ", not a word");
+    if (const auto key = kTags.find(name); key != kTags.end())
+      spelling.columns[key->second] = word.get<std::string>();
+    else if (const auto speaker = kSpeakerTags.find(name); speaker != kSpeakerTags.end())
+      spelling.roles[word.get<std::string>()] = speaker->second;
+    else
+      return invalid_argument("tag '" + name + "' is not known");
+  }
+  return {};
+}
+
+Result<DataSource> read_dataset(const Json& entry, const fs::path& folder) {
+  if (!entry.is_object()) return invalid_argument("is no object");
+  for (const auto& [key, value] : entry.items()) {
+    if (key.ends_with("_url") || key == "cloud_file_name")
+      if (!entry.contains("file_name"))
+        return invalid_argument("lies elsewhere (key '" + key + "'); download it and give its file_name");
+    const bool known = std::find(kKnownKeys.begin(), kKnownKeys.end(), key) != kKnownKeys.end() ||
+                       key.ends_with("_url") || key == "cloud_file_name";
+    if (!known) return invalid_argument("has key '" + key + "', which is not known; valid: " + join_words(kKnownKeys));
+  }
+  if (!entry.contains("file_name") || !entry["file_name"].is_string()) return invalid_argument("has no file_name");
+  if (entry.value("ranking", false)) return invalid_argument("holds preference data (ranking), which are not trained");
+  const std::string formatting = entry.value("formatting", "alpaca");
+  if (formatting != "alpaca" && formatting != "sharegpt")
+    return invalid_argument("has formatting '" + formatting + "'; valid: alpaca, sharegpt");
+  DataSource source;
+  source.path = (folder / entry["file_name"].get<std::string>()).lexically_normal().string();
+  source.image_root = folder.string();
+  if (entry.contains("num_samples") && entry["num_samples"].is_number_integer())
+    source.take_records = entry["num_samples"].get<int64_t>();
+  if (entry.contains("columns")) TROUPE_RETURN_IF_ERROR(read_columns(entry["columns"], source.spelling));
+  if (entry.contains("tags")) TROUPE_RETURN_IF_ERROR(read_tags(entry["tags"], source.spelling));
+  return source;
+}
+
+}  // namespace
+
+Result<std::vector<DataSource>> read_dataset_info(const std::string& path, const std::vector<std::string>& names) {
+  std::ifstream in(path);
+  if (!in) return not_found("cannot open " + path);
+  std::vector<DataSource> sources;
+  try {
+    const Json root = Json::parse(in);
+    if (!root.is_object()) return invalid_argument(path + " is no list of data sets by name");
+    std::vector<std::string> known;
+    for (const auto& item : root.items()) known.push_back(item.key());
+    for (const auto& name : names) {
+      if (!root.contains(name))
+        return invalid_argument("data set '" + name + "' is not in " + path + "; valid: " + join_words(known));
+      auto source = read_dataset(root[name], fs::path(path).parent_path());
+      if (!source.ok()) return invalid_argument("data set '" + name + "' of " + path + " " + source.error().message);
+      sources.push_back(std::move(source).value());
+    }
+  } catch (const Json::exception& e) {
+    return invalid_argument(path + " cannot be read: " + e.what());
+  }
+  return sources;
+}
+
+}  // namespace troupe

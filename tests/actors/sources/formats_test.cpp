@@ -1,0 +1,137 @@
+#include <catch2/catch.hpp>
+
+#include "actors/data/index_builder.h"
+#include "actors/data/record.h"
+#include "tests/actors/data/fixture.h"
+
+// Records in the spellings of other projects, and in those that a spec names.
+
+namespace troupe {
+namespace {
+
+Record good(const std::string& json, const RecordSpelling& spelling = {}) {
+  Record record;
+  const auto status = parse_record(json, record, spelling);
+  INFO(json << (status.ok() ? "" : ": " + status.error().message));
+  REQUIRE(status.ok());
+  return record;
+}
+
+std::string reason(const std::string& json, const RecordSpelling& spelling = {}, TextPlace begin = {}) {
+  Record record;
+  const auto status = parse_record(json, record, spelling, begin);
+  INFO(json);
+  REQUIRE_FALSE(status.ok());
+  return status.error().message;
+}
+
+bool has(const std::string& text, const std::string& words) {
+  INFO(text);
+  return text.find(words) != std::string::npos;
+}
+
+TEST_CASE("Question, input, answer and history in columns make turns") {
+  const auto record = good(
+      R"({"instruction": "Add.", "input": "1 and 2", "output": "3", "system": "s", "history": [["q", "a"]], "images": []})");
+  REQUIRE(record.turns.size() == 5);
+  CHECK(record.turns[0].text == "s");
+  CHECK(record.turns[1].text == "q");
+  CHECK(record.turns[2].text == "a");
+  CHECK(record.turns[3].text == "Add.\n1 and 2");
+  CHECK(record.turns[4].text == "3");
+  const auto swift = good(R"({"query": "<image>What?", "response": "A cat.", "images": ["a.png"]})");
+  REQUIRE(swift.turns.size() == 2);
+  CHECK(swift.images == std::vector<std::string>{"a.png"});
+  CHECK(has(reason(R"({"instruction": "Add."})"), "no answer"));
+  CHECK(has(reason(R"({"instruction": "", "output": "3"})"), "no question"));
+  CHECK(has(reason(R"({"query": "q", "response": "a", "history": [["q"]]})"), "pair"));
+}
+
+TEST_CASE("Words as a list of parts: text and images in their order") {
+  const auto record = good(
+      R"({"messages": [{"role": "user", "content": [{"type": "image", "image": "a.png"}, {"type": "text", "text": "What?"}]},
+          {"role": "assistant", "content": "A cat."}]})");
+  CHECK(record.turns[0].text == "<image>What?");
+  CHECK(record.images == std::vector<std::string>{"a.png"});
+  const auto url = good(
+      R"({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}]},
+          {"role": "assistant", "content": "A cat."}]})");
+  CHECK(url.images == std::vector<std::string>{"data:image/png;base64,AA=="});
+  CHECK(has(
+      reason(
+          R"({"messages": [{"role": "user", "content": [{"type": "input_audio"}]}, {"role": "assistant", "content": "a"}]})"),
+      "'input_audio'"));
+}
+
+TEST_CASE("Images as objects with a path or with bytes") {
+  const std::string turns =
+      R"("messages": [{"role": "user", "content": "<image>"}, {"role": "assistant", "content": "a"}]})";
+  CHECK(good(R"({"images": [{"bytes": null, "path": "a.png"}], )" + turns).images == std::vector<std::string>{"a.png"});
+  CHECK(good(R"({"images": [{"bytes": "AA=="}], )" + turns).images == std::vector<std::string>{"data:;base64,AA=="});
+}
+
+TEST_CASE("Columns and roles of the spec go before the table") {
+  RecordSpelling spelling;
+  spelling.columns = {{"turns", "dialog"}, {"role", "who"}, {"content", "says"}, {"images", "pictures"}};
+  spelling.roles = {{"Mensch", "user"}, {"Maschine", "assistant"}};
+  const auto record = good(
+      R"({"pictures": "a.png", "dialog": [{"who": "Mensch", "says": "<image>?"}, {"who": "Maschine", "says": "!"}]})",
+      spelling);
+  CHECK(record.turns.size() == 2);
+  CHECK(record.images.size() == 1);
+  CHECK(has(reason(R"({"dialog": [{"who": "jemand", "says": "x"}]})", spelling), "Mensch"));
+  CHECK(has(reason(R"({"conversations": []})", spelling), "'dialog'"));
+}
+
+TEST_CASE("Keys that would change what is trained are refused when they hold something") {
+  const std::string turns = R"("conversations": [{"from": "human", "value": "q"}, {"from": "gpt", "value": "a"}]})";
+  for (const char* key : {"tools", "objects", "rejected", "rejected_response", "videos", "audios"}) {
+    CHECK(has(reason("{\"" + std::string(key) + "\": [\"x\"], " + turns), key));
+    CHECK(good("{\"" + std::string(key) + "\": [], " + turns).turns.size() == 2);
+  }
+}
+
+TEST_CASE("Broken JSON is named with its line and column in the file") {
+  CHECK(has(reason("{\"id\": 1,\n \"x\" 2}", {}, {7, 3}), "line 8, column 6"));
+  CHECK(has(reason("{\"id\": 1 2}", {}, {7, 3}), "line 7, column 12"));
+  CHECK(has(reason("{\"a\": [1,], \"b\": 2}", {}, {1, 1}), "line 1, column 10"));
+}
+
+struct Data {
+  fixture::Scratch scratch;
+  DataSpec spec;
+  SampleIndex index(const std::string& path, const std::string& root) {
+    auto built =
+        build_sample_index(spec, {{path, root, 1, -1}}, fixture::path("model"), fixture::model_config(), nullptr);
+    INFO((built.ok() ? "" : built.error().to_string()));
+    REQUIRE(built.ok());
+    return std::move(built).value();
+  }
+};
+
+TEST_CASE("A webdataset shard is a source: KEY.json with the turns, its pictures beside it") {
+  Data data;
+  const auto index = data.index(std::string(TROUPE_SHARDS) + "/shard.tar", "");
+  REQUIRE(index.samples.size() == 3);
+  CHECK(index.samples[0].id == "x/000");
+  CHECK(index.samples[0].images.size() == 1);
+  CHECK(index.samples[1].id == "named");
+  CHECK(index.samples[1].images.size() == 1);
+  CHECK(index.samples[2].images.empty());
+  REQUIRE(index.bad.size() == 1);
+  CHECK(has(index.bad[0].reason, "'x/003' has no member KEY.json"));
+}
+
+TEST_CASE("Records whose image_root is an archive") {
+  Data data;
+  const std::string file = data.scratch.write(
+      "records.json", R"([{"id": "a", "image": "a.png", "conversations": [{"from": "human", "value": "<image>"},
+    {"from": "gpt", "value": "y"}]}, {"id": "b", "image": "b.png", "conversations": [{"from": "human", "value": "<image>"}, {"from": "gpt", "value": "y"}]}])");
+  const auto index = data.index(file, std::string(TROUPE_SHARDS) + "/gnu.tar");
+  CHECK(index.samples.size() == 1);
+  REQUIRE(index.bad.size() == 1);
+  CHECK(has(index.bad[0].reason, "'b.png' is not in the archive"));
+}
+
+}  // namespace
+}  // namespace troupe

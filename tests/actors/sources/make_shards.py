@@ -1,0 +1,54 @@
+"""Writes tar archives for tar_file_test.cpp with Python's tarfile.
+
+Usage: python3 make_shards.py PICTURES OUT
+"""
+import io
+import json
+import pathlib
+import shutil
+import sys
+import tarfile
+
+LONG = "folder/" + "n" * 180 + "/deep.png"
+
+
+def add(tar, name, data):
+    info = tarfile.TarInfo(name)
+    info.size = len(data)
+    tar.addfile(info, io.BytesIO(data))
+
+
+def turns(question):
+    return [{"from": "human", "value": question}, {"from": "gpt", "value": "A cat."}]
+
+
+def main():
+    pictures, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    picture = (pictures / "rgb.png").read_bytes()
+    for form, name in ((tarfile.GNU_FORMAT, "gnu"), (tarfile.PAX_FORMAT, "pax"), (tarfile.USTAR_FORMAT, "ustar")):
+        with tarfile.open(out / f"{name}.tar", "w", format=form) as tar:
+            folder = tarfile.TarInfo("folder")
+            folder.type = tarfile.DIRTYPE
+            tar.addfile(folder)
+            add(tar, "./a.png", picture)
+            add(tar, "empty.png", b"")
+            add(tar, "folder/b.png" if name == "ustar" else LONG, picture)
+            link = tarfile.TarInfo("link.png")
+            link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+            tar.addfile(link)
+    with tarfile.open(out / "shard.tar", "w") as tar:
+        add(tar, "x/000.jpg", picture)  # content tells the type
+        add(tar, "x/000.json", json.dumps({"conversations": turns("What?")}).encode())
+        add(tar, "x/001.json", json.dumps({"id": "named", "image": "x/001.left.png", "conversations": turns("<image>What?")}).encode())
+        add(tar, "x/001.left.png", picture)
+        add(tar, "x/001.right.png", picture)
+        add(tar, "x/002.json", json.dumps({"conversations": turns("No picture?")}).encode())
+        add(tar, "x/003.txt", b"a caption")
+    with tarfile.open(out / "small.tar.gz", "w:gz") as tar:
+        add(tar, "a.png", picture)
+    (out / "picture.png").write_bytes(picture)
+
+
+main()

@@ -1,0 +1,85 @@
+#include "actors/sources/tar_file.h"
+
+#include <catch2/catch.hpp>
+
+#include "actors/sources/picture_root.h"
+#include "tests/actors/data/fixture.h"
+
+namespace troupe {
+namespace {
+
+std::string shard(const std::string& name) { return std::string(TROUPE_SHARDS) + "/" + name; }
+
+TEST_CASE("Members of GNU, pax and plain archives are found by name and hold the bytes that were put in") {
+  const std::string picture = fixture::contents(shard("picture.png"));
+  const std::string deep = "folder/" + std::string(180, 'n') + "/deep.png";
+  for (const std::string name : {"gnu.tar", "pax.tar", "ustar.tar"}) {
+    INFO(name);
+    const auto tar = TarFile::open(shard(name));
+    REQUIRE(tar.ok());
+    CHECK((*tar)->members().size() == 3);  // neither the folder nor the link
+    for (const std::string& member :
+         {std::string("a.png"), std::string("./a.png"), name == "ustar.tar" ? std::string("folder/b.png") : deep}) {
+      const auto* found = (*tar)->find(member);
+      REQUIRE(found != nullptr);
+      CHECK((*tar)->bytes(*found) == picture);
+    }
+    REQUIRE((*tar)->find("empty.png") != nullptr);
+    CHECK((*tar)->bytes(*(*tar)->find("empty.png")).empty());
+    CHECK((*tar)->find("link.png") == nullptr);
+    CHECK((*tar)->find("nowhere.png") == nullptr);
+  }
+}
+
+TEST_CASE("Neighbouring members with one key are a sample") {
+  const auto tar = TarFile::open(shard("shard.tar"));
+  REQUIRE(tar.ok());
+  const auto samples = (*tar)->samples();
+  REQUIRE(samples.size() == 4);
+  CHECK(samples[0].key == "x/000");
+  CHECK(samples[0].members.size() == 2);
+  CHECK(samples[1].members.size() == 3);
+  CHECK(member_extension("x.y/001.Left.PNG") == "left.png");
+  CHECK(member_extension("x.y/none").empty());
+}
+
+TEST_CASE("Compressed, cut off and foreign files are refused with their reason") {
+  const auto reason = [](const std::string& path) {
+    const auto tar = TarFile::open(path);
+    REQUIRE_FALSE(tar.ok());
+    return tar.error().to_string();
+  };
+  CHECK(reason(shard("small.tar.gz")).find("gzip") != std::string::npos);
+  CHECK(reason(shard("picture.png")).find("not a tar") != std::string::npos);
+  CHECK(reason(shard("nowhere.tar")).find("nowhere.tar") != std::string::npos);
+  const fixture::Scratch scratch;
+  const std::string whole = fixture::contents(shard("gnu.tar"));
+  CHECK(reason(scratch.write("cut.tar", whole.substr(0, 1200))).find("cannot be read") != std::string::npos);
+}
+
+TEST_CASE("A picture is taken from an archive, a folder or the record itself, and its stamp follows the file") {
+  const std::string picture = fixture::contents(shard("picture.png"));
+  const auto archive = PictureRoot::create(shard("gnu.tar"), nullptr);
+  REQUIRE(archive.ok());
+  CHECK((*archive)->open("a.png")->bytes() == picture);
+  CHECK((*archive)->open(".\\a.png").ok());
+  const auto gone = (*archive)->open("gone.png");
+  REQUIRE_FALSE(gone.ok());
+  CHECK(gone.error().message.find("'gone.png' is not in the archive") != std::string::npos);
+  CHECK_FALSE((*archive)->open("https://x/a.png").ok());
+  const fixture::Scratch scratch;
+  const std::string file = scratch.write("sub/a.png", picture);
+  const auto folder = PictureRoot::create(scratch.path("."), nullptr);
+  REQUIRE(folder.ok());
+  CHECK((*folder)->open("sub\\a.png")->bytes() == picture);
+  CHECK((*folder)->open(file)->bytes() == picture);
+  const uint64_t before = (*folder)->stamp("sub/a.png");
+  CHECK(before != 0);
+  CHECK((*folder)->stamp("sub/b.png") == 0);
+  scratch.write("sub/a.png", picture + "x");
+  CHECK((*folder)->stamp("sub/a.png") != before);
+  CHECK_FALSE(PictureRoot::create(file, nullptr).ok());
+}
+
+}  // namespace
+}  // namespace troupe

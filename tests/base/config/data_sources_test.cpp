@@ -1,0 +1,98 @@
+#include "base/config/data_sources.h"
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "base/config/job_spec_parser.h"
+
+namespace troupe {
+namespace {
+
+struct Folder {
+  std::filesystem::path path;
+  Folder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "troupe-sources-XXXXXX").string();
+    REQUIRE(mkdtemp(pattern.data()) != nullptr);
+    path = pattern;
+  }
+  ~Folder() { std::filesystem::remove_all(path); }
+  void write(const std::string& name, const std::string& text) const { std::ofstream(path / name) << text; }
+  Result<JobSpec> parse(const std::string& data) const {
+    return parse_job_spec("name: j\nmodel: {path: /m}\ntraining: {steps: 1}\ndata:\n" + data,
+                          (path / "j.yaml").string());
+  }
+};
+
+constexpr const char* kInfo = R"({
+  "chat": {"file_name": "chat.json", "formatting": "sharegpt", "num_samples": 7,
+           "columns": {"messages": "dialog", "images": "pics"}, "tags": {"role_tag": "who", "user_tag": "Q", "assistant_tag": "A"}},
+  "plain": {"file_name": "sub/plain.json", "columns": {"prompt": "p", "response": "r"}},
+  "hub": {"hf_hub_url": "a/b"},
+  "pairs": {"file_name": "x.json", "ranking": true},
+  "clips": {"file_name": "x.json", "columns": {"videos": "clips"}}
+})";
+
+TEST_CASE("Columns and roles of data are shared, and a source's own go before them") {
+  const Folder folder;
+  const auto spec = folder.parse(
+      "  columns: {turns: dialog}\n  roles: {Q: user}\n  sources:\n    - {path: a.json}\n"
+      "    - {path: b.json, columns: {turns: talk, images: pics}, roles: {A: assistant}}\n");
+  REQUIRE(spec.ok());
+  CHECK(spec->data.sources[0].spelling.columns.at("turns") == "dialog");
+  CHECK(spec->data.sources[1].spelling.columns.at("turns") == "talk");
+  CHECK(spec->data.sources[1].spelling.roles.size() == 2);
+  const auto again = parse_job_spec(job_spec_to_yaml(*spec), "/again.yaml");
+  REQUIRE(again.ok());
+  for (size_t i = 0; i < 2; ++i) {
+    CHECK(again->data.sources[i].spelling.columns == spec->data.sources[i].spelling.columns);
+    CHECK(again->data.sources[i].spelling.roles == spec->data.sources[i].spelling.roles);
+  }
+}
+
+TEST_CASE("Unknown columns and speakers are refused with what is valid") {
+  const Folder folder;
+  const auto column = folder.parse("  sources: [{path: a.json, columns: {turn: x}}]\n");
+  REQUIRE_FALSE(column.ok());
+  CHECK(column.error().to_string().find("unknown column") != std::string::npos);
+  const auto role = folder.parse("  sources: [{path: a.json, roles: {Q: human}}]\n");
+  REQUIRE_FALSE(role.ok());
+  CHECK(role.error().to_string().find("valid: user, assistant") != std::string::npos);
+}
+
+TEST_CASE("A dataset_info.json is a list of sources") {
+  const Folder folder;
+  folder.write("dataset_info.json", kInfo);
+  const auto spec = folder.parse("  sources: [{path: dataset_info.json, datasets: [chat, plain]}]\n");
+  INFO((spec.ok() ? "" : spec.error().to_string()));
+  REQUIRE(spec.ok());
+  REQUIRE(spec->data.sources.size() == 2);
+  const auto &chat = spec->data.sources[0], &plain = spec->data.sources[1];
+  CHECK(chat.path == (folder.path / "chat.json").string());
+  CHECK(chat.image_root == folder.path.string());
+  CHECK(chat.take_records == 7);
+  CHECK(chat.spelling.columns ==
+        std::map<std::string, std::string>{{"turns", "dialog"}, {"images", "pics"}, {"role", "who"}});
+  CHECK(chat.spelling.roles == std::map<std::string, std::string>{{"Q", "user"}, {"A", "assistant"}});
+  CHECK(plain.path == (folder.path / "sub/plain.json").string());
+  CHECK(plain.spelling.columns.at("question") == "p");
+}
+
+TEST_CASE("Data sets that cannot be used are refused by name and reason") {
+  const Folder folder;
+  folder.write("dataset_info.json", kInfo);
+  const auto reason = [&](const std::string& name) {
+    const auto spec = folder.parse("  sources: [{path: dataset_info.json, datasets: " + name + "}]\n");
+    REQUIRE_FALSE(spec.ok());
+    return spec.error().to_string();
+  };
+  CHECK(reason("hub").find("hf_hub_url") != std::string::npos);
+  CHECK(reason("pairs").find("preference") != std::string::npos);
+  CHECK(reason("clips").find("'videos'") != std::string::npos);
+  CHECK(reason("nothing").find("valid: chat, plain") != std::string::npos);
+  CHECK(reason("[]").find("datasets") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace troupe
