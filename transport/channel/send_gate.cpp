@@ -57,7 +57,9 @@ void SendGate::retire(uint64_t ticket) {
 }
 
 void SendGate::want(const MessageTag& tag) {
-  if (wanted_.size() < kMostWanted) wanted_.insert(tag);
+  // A wish that came after its message had left is never met: the oldest make room.
+  if (wanted_.size() >= kMostWanted) wanted_.erase(wanted_.begin());
+  wanted_.insert(tag);
 }
 
 std::deque<SendGate::Item> SendGate::clear(std::vector<std::shared_ptr<const void>>& held) {

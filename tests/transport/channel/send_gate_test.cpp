@@ -82,3 +82,13 @@ TEST_CASE("memory is held until its ticket is back, or handed over when all is f
   CHECK(held.size() == 1);
   CHECK(gate.outstanding_bytes() == 0);
 }
+
+TEST_CASE("wishes that came too late do not crowd out new ones") {
+  SendGate gate(1000);
+  for (int i = 0; i < 5000; ++i) gate.want(numbered_tag(i));
+  put(gate, 6000, 1000);
+  CHECK(gate.next().has_value());
+  gate.want(numbered_tag(6001));
+  put(gate, 6001, 1000);
+  CHECK(gate.next().has_value());
+}
