@@ -38,6 +38,8 @@ struct ClientOptions {
 };
 int submit_command(const ClientOptions& client, const RunOptions& run, bool wait);
 int status_command(const ClientOptions& client);
+/// Merges the traces of a run folder's newest window into `out` (empty: beside them).
+int trace_command(const std::string& run, const std::string& out, bool as_json);
 int logs_command(const ClientOptions& client, const std::string& group, int rank, bool follow);
 int cancel_command(const ClientOptions& client);
 

@@ -22,7 +22,7 @@ struct Given {
   ClientOptions client;
   DriverOptionsGiven driver;
   WorkerOptionsGiven worker;
-  std::string group, bench;
+  std::string group, bench, trace_out;
   int rank = -1;
   bool wait = false, follow = false;
   int exit_code = 0;
@@ -117,6 +117,13 @@ void add_clients(CLI::App& app, Given& given) {
   logs->add_flag("--follow", given.follow, "go on until the job ends");
   logs->footer("Examples:\n  troupe logs runs/try --group text --rank 0\n  troupe logs 1f2e3d4c --cluster cluster.yaml --follow");
   logs->callback([&given] { given.exit_code = logs_command(given.client, given.group, given.rank, given.follow); });
+
+  CLI::App* trace = app.add_subcommand("trace", "merge the traces of a run's hosts into one file for ui.perfetto.dev");
+  trace->add_option("RUN", given.client.target, "a run folder")->required();
+  trace->add_option("--out", given.trace_out, "the file to write (default: trace.json beside the hosts' files)");
+  trace->add_flag("--json", given.client.json, "answer as JSON");
+  trace->footer("Example:\n  troupe run job.yaml --set profile.steps=[10,12] --run-dir runs/try && troupe trace runs/try");
+  trace->callback([&given] { given.exit_code = trace_command(given.client.target, given.trace_out, given.client.json); });
 
   CLI::App* cancel = app.add_subcommand("cancel", "end a job at once");
   cancel->add_option("ID", given.client.target, "the job's id")->required();

@@ -25,6 +25,7 @@ class LocalControl : public HostControl {
   void report_error(const Error&) override {}
   Status report_finished(const std::string&) override { return {}; }
   void publish_progress(int64_t, const char*, int, int) override {}
+  Result<ClockOffset> measure_clock() override { return ClockOffset{}; }
   bool stop_requested() const override { return false; }
 
  private:

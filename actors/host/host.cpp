@@ -15,6 +15,7 @@
 #include "actors/host/meeting.h"
 #include "actors/host/memory.h"
 #include "actors/host/metrics.h"
+#include "actors/host/profile.h"
 #include "base/checkpoint/checkpoint_folder.h"
 
 namespace troupe {
@@ -79,6 +80,7 @@ Status Host::train() {
   if (is_leader(*job_)) job_->control->report_event("training_plan", "{\"steps\": " + std::to_string(job_->steps) + "}");
   job_->control->report_ready();
   bool complete = true;
+  Profile profile(*job_, actors_);
   for (int64_t step = last_step_ + 1; step <= job_->steps; ++step) {
     // The input first: a step is granted when every host has prepared it, so a host whose data fails would wait for a grant in vain.
     TROUPE_ASSIGN(StepInput input, feed.take(kInputTimeout));
@@ -87,7 +89,9 @@ Status Host::train() {
       complete = false;
       break;
     }
+    profile.before(step);
     TROUPE_RETURN_IF_ERROR(train_step(input));
+    profile.after(step);
     const EvalSpec& eval = job_->spec.eval;
     if (eval.every > 0 && (step % eval.every == 0 || step == job_->steps)) TROUPE_RETURN_IF_ERROR(evaluate_and_report(step));
     const int64_t every = job_->spec.checkpoint.every;

@@ -22,6 +22,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kHelloTimeout{60000};
 constexpr milliseconds kAnswerTimeout{30000};
 constexpr milliseconds kErrorTimeout{3000};
+constexpr milliseconds kClockTimeout{2000};
 
 /// What the worker put behind the program's name.
 struct HostArguments {
@@ -176,6 +177,27 @@ class RpcHostControl final : public HostControl {
   void publish_progress(int64_t step, const char* instruction, int group, int rank) override {
     if (page_) page_->publish(step, instruction, group, rank);
   }
+  Result<ClockOffset> measure_clock() override {
+    constexpr int kProbes = 8;
+    const auto deadline = Clock::now() + kClockTimeout;
+    ClockOffset best;
+    int64_t quickest = -1;
+    for (int i = 0; i < kProbes; ++i) {
+      const int64_t sent = TraceLog::now_ns();
+      wire::HostMessage message;
+      message.mutable_clock_probe()->set_host_ns(sent);
+      post(std::move(message));
+      std::unique_lock lock(mutex_);
+      const bool in_time = changed_.wait_until(lock, deadline, [&] { return lost_ || clock_answer_.host_ns == sent; });
+      if (lost_) return unavailable("the driver at " + arguments_.driver + " is lost");
+      if (!in_time) return deadline_exceeded("the driver at " + arguments_.driver + " did not tell its time");
+      const int64_t round_trip = clock_answer_.received_ns - sent;
+      if (quickest >= 0 && round_trip >= quickest) continue;
+      quickest = round_trip;
+      best = {clock_answer_.driver_ns - (sent + round_trip / 2), round_trip / 2};
+    }
+    return best;
+  }
   bool stop_requested() const override { return stop_.load(std::memory_order_relaxed); }
 
  private:
@@ -240,7 +262,9 @@ class RpcHostControl final : public HostControl {
 
   void apply(const wire::HostCommand& command) {
     acknowledged_ = std::max(acknowledged_, command.acknowledged());
-    if (command.has_assignment() && !assigned_) {
+    if (command.has_clock()) {
+      clock_answer_ = {command.clock().host_ns(), command.clock().driver_ns(), TraceLog::now_ns()};
+    } else if (command.has_assignment() && !assigned_) {
       assignment_ = to_assignment(command);
       grant_.generation = assignment_.generation;
       assigned_ = true;
@@ -272,6 +296,9 @@ class RpcHostControl final : public HostControl {
   Grant grant_;
   std::optional<Error> refused_;
   std::string stop_reason_;
+  struct ClockAnswer {
+    int64_t host_ns = -1, driver_ns = 0, received_ns = 0;
+  } clock_answer_;  // the latest
   uint64_t last_sequence_ = 0, acknowledged_ = 0;
   bool assigned_ = false, lost_ = false, closing_ = false, writing_ = false;
   std::atomic<bool> stop_{false};

@@ -129,6 +129,13 @@ struct DebugDump {
   bool gradients = false, vision_rows = false, samples = false, weights = false;
 };
 
+/// Steps that are traced (docs/trace.md).
+struct ProfileSpec {
+  int64_t first = 0, last = -1;    // none unless last >= first
+  std::vector<std::string> ranks;  // "GROUP/RANK"; empty: all
+  bool on() const { return last >= first; }
+};
+
 struct JobSpec {
   std::string name;
   std::string file;  // absolute path of the JOB.yaml; empty when made in memory
@@ -145,6 +152,7 @@ struct JobSpec {
   int threads = 0;              // intra-op threads a slot on CPUs; 0: shared out evenly
   int credits = 2;              // schedule.credits: units the encoder may run ahead (disjoint) or keep in flight (colocated; 0: all)
   DebugDump debug;
+  ProfileSpec profile;
   std::vector<std::string> warnings;  // found while loading (optional files that are missing); not part of the written spec
 
   const GroupSpec* group_of_component(const std::string& component) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <tuple>
 
 #include "base/config/data_sources.h"
 #include "base/config/scalars.h"
@@ -283,6 +284,30 @@ void read_dump(const Section& s, DebugDump& d) {
     s.bad_value("steps", n->describe(), "a list of step numbers from 1");
 }
 
+void read_profile(const Section& root, const std::vector<GroupSpec>& groups, ProfileSpec& p) {
+  const YamlNode* whole = root.find("profile");
+  if (!whole || (whole->kind == YamlKind::kScalar && whole->text == "none")) return;
+  const Section s = root.section("profile");
+  if (const YamlNode* n = s.find("steps"); n && !(n->kind == YamlKind::kSequence && n->items.empty())) {
+    std::vector<int64_t> ends;
+    for (const YamlNode& item : n->items)
+      if (const auto v = item.quoted ? std::nullopt : parse_integer(item.text); v && *v >= 1) ends.push_back(*v);
+    if (n->kind != YamlKind::kSequence || n->items.size() != 2 || ends.size() != 2 || ends[0] > ends[1])
+      s.bad_value("steps", n->describe(), "[FIRST, LAST], step numbers from 1");
+    else
+      std::tie(p.first, p.last) = std::pair(ends[0], ends[1]);
+  }
+  p.ranks = string_list(s, "ranks", "all or a list of GROUP/RANK");
+  if (p.ranks == std::vector<std::string>{"all"}) p.ranks.clear();
+  for (const std::string& rank : p.ranks) {
+    const bool known = std::any_of(groups.begin(), groups.end(), [&](const GroupSpec& g) {
+      const auto number = rank.rfind(g.name + "/", 0) == 0 ? parse_integer(rank.substr(g.name.size() + 1)) : std::nullopt;
+      return number && *number >= 0 && *number < g.mesh.ranks();
+    });
+    if (!known) s.bad_value("ranks", "'" + rank + "'", "all or a list of GROUP/RANK, such as [" + (groups.empty() ? "text" : groups[0].name) + "/0]");
+  }
+}
+
 }  // namespace
 
 JobSpec read_job_spec(const Section& root, const std::string& folder) {
@@ -301,6 +326,7 @@ JobSpec read_job_spec(const Section& root, const std::string& folder) {
   root.choice<std::string>("device", spec.device, {{"auto", "auto"}, {"cpu", "cpu"}, {"cuda", "cuda"}});
   integer_or_auto(root, "threads", spec.threads);
   root.section("schedule").integer("credits", spec.credits, 0, 1'000'000);
+  read_profile(root, spec.groups, spec.profile);
   read_dump(root.section("debug").section("dump"), spec.debug);
   return spec;
 }

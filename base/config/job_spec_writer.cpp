@@ -193,6 +193,9 @@ std::string job_spec_to_yaml(const JobSpec& s) {
   w.put("checkpoint", "{every: " + std::to_string(s.checkpoint.every) + ", keep: " + std::to_string(s.checkpoint.keep) +
                           ", export: " + (s.checkpoint.export_at_end ? "end" : "never") + "}");
   w.put("logging", "{every: " + std::to_string(s.log_every) + ", tensorboard: false}");
+  const ProfileSpec& p = s.profile;
+  w.put("profile", "{steps: [" + (p.on() ? std::to_string(p.first) + ", " + std::to_string(p.last) : std::string()) + "], ranks: " +
+                       (p.ranks.empty() ? std::string("all") : list_text(p.ranks, [](const std::string& r) { return quoted(r); })) + "}");
   write_debug(s.debug, w);
   return w.take();
 }

@@ -1,3 +1,5 @@
+#include <chrono>
+
 #include "driver/rpc/services.h"
 #include "proto/rpc/error_message.h"
 
@@ -67,6 +69,7 @@ class HostStream final : public StreamPeer<wire::HostMessage, wire::HostCommand>
       driver_.host_hello(job_, slot_, message.hello().incarnation(), std::static_pointer_cast<HostStream>(shared_from_this()));
       return;
     }
+    if (message.has_clock_probe()) return answer_clock(message.clock_probe().host_ns());
     if (job_.empty()) return close({grpc::StatusCode::FAILED_PRECONDITION, "a host says hello first"});
     auto self = std::static_pointer_cast<HostStream>(shared_from_this());
     driver_.host_report(job_, [self, message](JobRunner& runner) { self->deliver(runner, message); });
@@ -80,6 +83,13 @@ class HostStream final : public StreamPeer<wire::HostMessage, wire::HostCommand>
   }
 
  private:
+  /// On gRPC's thread: behind the owner loop's work the answer would be late.
+  void answer_clock(int64_t host_ns) {
+    wire::HostCommand command = make(Generation());
+    command.mutable_clock()->set_host_ns(host_ns);
+    command.mutable_clock()->set_driver_ns(std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
+    send(std::move(command));
+  }
   wire::HostCommand make(Generation generation) const {
     wire::HostCommand command;
     command.set_term(term_);

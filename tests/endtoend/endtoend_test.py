@@ -134,6 +134,30 @@ class EndToEnd(unittest.TestCase):
             peaks[ranks] = max(v for k, v in self.metrics(run)[0]["activation_peak_mib"].items() if k.startswith("vision/"))
         self.assertLess(peaks[4], 0.35 * peaks[1], peaks)
 
+    def test_a_traced_window_is_on_one_clock_and_adds_up(self):
+        path = self.write("traced.yaml", vision="sp: 1", text="tp: 1", placement="disjoint", steps=4)
+        path.write_text(path.read_text() + "profile: {steps: [2, 3]}\n")
+        run = self.folder / "traced"
+        self.troupe("run", path, "--run-dir", run)
+        answer = json.loads(self.troupe("trace", run, "--json").stdout)
+        self.assertEqual([host["actors"] for host in answer["hosts"]], [["vision/0"], ["text/0"]])
+        for host in answer["hosts"]:
+            self.assertEqual([step["step"] for step in host["steps"]], [2, 3])
+            for step in host["steps"]:
+                self.assertAlmostEqual(step["kernel_ms"] + step["peer_ms"] + step["orchestration_ms"], step["step_ms"], places=6)
+                self.assertGreater(step["received_bytes"], 0)
+        trace = json.loads(pathlib.Path(answer["trace"]).read_text())
+        for clock in trace["otherData"]["clocks"]:  # both hosts have the driver's clock here
+            self.assertLessEqual(abs(clock["offset_ns"]), clock["error_ns"])
+        sent = {e["id"]: e["ts"] for e in trace["traceEvents"] if e["ph"] == "s"}
+        came = {e["id"]: e["ts"] for e in trace["traceEvents"] if e["ph"] == "f"}
+        self.assertGreater(len(sent), 3)
+        self.assertEqual(set(sent), set(came))
+        slack = sum(clock["error_ns"] for clock in trace["otherData"]["clocks"]) / 1e3
+        for message, time_sent in sent.items():
+            self.assertLess(time_sent, came[message] + slack)
+        self.troupe("trace", self.folder, code=2)
+
     def test_text_only_data_trains_without_an_image(self):
         records = self.folder / "text.jsonl"
         turn = lambda i: [{"from": "human", "value": f"say {i}"}, {"from": "gpt", "value": str(i)}]

@@ -130,6 +130,7 @@ TEST_CASE("a written spec reads back as the same value, whatever its form") {
       Lines{}.text(),
       Lines{}.text() + "placement: {vision: 2, text: 2}\nthreads: 3\nschedule: {credits: 7}\n",
       Lines{}.text() + "placement: {vision: ['a:0-1'], text: ['b:*']}\nname: no\ndevice: cpu\n",
+      Lines{}.text() + "profile: {steps: [3, 5], ranks: [text/0]}\n",
       Lines{}.text() + "debug: {dump: {steps: [1, 4], samples: true, weights: true}}\neval: {max_samples: 9}\n",
       "model: {path: \"with \\\"quotes\\\", #hash: and $${braces}\", init: random, dtype: bf16-pure}\n"
       "data: {sources: [{path: a.json, take: 7}, {path: b.json, take: 0.25}], shuffle: false, too_long: truncate_text, "
@@ -272,7 +273,6 @@ TEST_CASE("reserved keys are refused by name, their off values accepted") {
         "j.yaml:2: key 'groups.vision.zero': value 3 is not built yet; valid: 0, 1");
   CHECK(with_more("logging: {tensorboard: true}") ==
         "j.yaml:5: key 'logging.tensorboard': not built yet; valid: false");
-  CHECK(with_more("profile: {steps: [1]}") == "j.yaml:5: key 'profile': not built yet; valid: none");
   CHECK(with_more("checkpoint: {best: eval_loss}") == "j.yaml:5: key 'checkpoint.best': not built yet; valid: none");
   CHECK(with_more("components: {text: {lora: {rank: 8}}}") == "j.yaml:5: key 'components.text.lora': not built yet");
   CHECK(with_groups("vision: {recompute: none, mesh: {pp: 1, cp: 1}}, text: {}") == "(accepted)");
@@ -521,4 +521,14 @@ TEST_CASE("aliases are copied and an explosion of them is refused") {
             "," + below + "," + below + "]\n";
   }
   CHECK(complaint(bomb) == "j.yaml: its aliases expand to more than a million values");
+}
+
+TEST_CASE("a window of steps to trace is two step numbers, and ranks are those of the job") {
+  CHECK(with_more("profile: {steps: [2, 4], ranks: all}") == "(accepted)");
+  CHECK(with_more("profile: {steps: [2, 2], ranks: [vision/0, text/0]}") == "(accepted)");
+  CHECK(with_more("profile: none") == "(accepted)");
+  CHECK(with_more("profile: {steps: [1]}").find("key 'profile.steps'") != std::string::npos);
+  CHECK(with_more("profile: {steps: [4, 2]}").find("valid: [FIRST, LAST], step numbers from 1") != std::string::npos);
+  CHECK(with_more("profile: {steps: [1, 2], ranks: [vision/4096]}").find("vision/4096") != std::string::npos);
+  CHECK(with_more("profile: {steps: [1, 2], ranks: [audio/0]}").find("key 'profile.ranks'") != std::string::npos);
 }
