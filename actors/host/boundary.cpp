@@ -44,6 +44,8 @@ Boundary::~Boundary() = default;
 Result<std::unique_ptr<Boundary>> Boundary::create(const JobContext& job) {
   std::unique_ptr<Boundary> self(new Boundary(job));
   self->local_ = create_in_process_channel();
+  const MessageDelays& delays = job.message_delays;
+  if (delays.most.count() > 0) self->local_ = create_delayed_channel(std::move(self->local_), delays);
   const auto& groups = job.assignment.group_slots;
   std::set<SlotId> mine, peers;
   for (size_t g = 0; g < groups.size(); ++g)
@@ -60,6 +62,7 @@ Result<std::unique_ptr<Boundary>> Boundary::create(const JobContext& job) {
     options.self = job.assignment.self;
     options.interface_address = job.assignment.slots[static_cast<size_t>(job.assignment.self.value)].data_address;
     TROUPE_ASSIGN(self->remote_, create_ucx_channel(options));
+    if (delays.most.count() > 0) self->remote_ = create_delayed_channel(std::move(self->remote_), {delays.seed + 1, delays.most});
     TROUPE_RETURN_IF_ERROR(
         self->remote_->connect({peers.begin(), peers.end()}, job.control->store(), std::chrono::minutes(5)));
   }

@@ -3,13 +3,23 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "actors/host/device.h"
 #include "actors/host/memory.h"
 
 namespace troupe {
+
+namespace {
+std::vector<std::pair<int, int>> places(const std::vector<std::unique_ptr<Actor>>& actors) {
+  std::vector<std::pair<int, int>> out;
+  for (const auto& actor : actors) out.emplace_back(actor->group(), actor->rank());
+  return out;
+}
+}  // namespace
+
+Executor::Executor(const JobContext& job, std::vector<std::unique_ptr<Actor>>& actors, Boundary& boundary)
+    : job_(job), actors_(actors), boundary_(boundary), loop_(places(actors), job.trace.get()) {}
 
 Result<StepOutcome> Executor::train(StepInput& input, int64_t updates, const GradientHook& hook) {
   return run(job_.training, input, updates, false, hook);
@@ -115,28 +125,6 @@ Status Executor::combine(StepOutcome& outcome, bool evaluation) {
   return {};
 }
 
-Status Executor::perform(const Program& program, const Instruction& i, const StepPlan& plan, int64_t updates, const StepOutcome& outcome) {
-  for (size_t a = 0; a < actors_.size(); ++a) {
-    Actor& actor = *actors_[a];
-    if (actor.group() != i.group) continue;
-    job_.control->publish_progress(plan.step, op_name(i.op), i.group, actor.rank());
-    Span span = job_.span(SpanKind::kInstruction, op_name(i.op), plan.step, i.group, actor.rank(), i.unit);
-    if (i.edge >= 0) {
-      const ProgramEdge& edge = program.edges[static_cast<size_t>(i.edge)];
-      span.peer_group = i.group == edge.producer ? edge.consumer : edge.producer;
-      span.peer_unit = i.peer_unit;
-      span.gradient = i.gradient;
-    }
-    const SpanScope scope(job_.trace.get(), std::move(span));
-    count_allocations_for(static_cast<int>(a) + 1);
-    const Status done = run_instruction(i, actor, updates, outcome);
-    count_allocations_for(0);
-    TROUPE_RETURN_IF_ERROR(done);
-    if (fence_) synchronise(job_.device);
-  }
-  return {};
-}
-
 Result<StepOutcome> Executor::run(const Program& program, StepInput& input, int64_t updates, bool evaluation, const GradientHook& hook) {
   const StepPlan& plan = input.plan;
   step_ = plan.step;
@@ -151,20 +139,21 @@ Result<StepOutcome> Executor::run(const Program& program, StepInput& input, int6
   }
   StepOutcome outcome;
   if (!evaluation) outcome.lr = learning_rates(plan.step);
-  for (const Instruction& i : expand(program, shape_of(program, plan))) {
-    const auto begin = std::chrono::steady_clock::now();
-    Status done;
-    if (i.op == Op::kCombine) {
-      job_.control->publish_progress(plan.step, op_name(i.op), actors_.front()->group(), actors_.front()->rank());
-      const SpanScope scope(job_.trace.get(), job_.span(SpanKind::kInstruction, op_name(i.op), plan.step, -1, -1));
-      done = combine(outcome, evaluation);
-    } else {
-      done = perform(program, i, plan, updates, outcome);
-    }
-    if (!done.ok()) return wrap(done.error(), "step " + std::to_string(plan.step) + ", " + i.to_string(program));
-    outcome.seconds[{i.group, i.op}] += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    if (i.op == Op::kCombine && hook) TROUPE_RETURN_IF_ERROR(hook(plan.step));
-  }
+  InstructionWork work;
+  work.progress = [&](const Instruction& i, int group, int rank) { job_.control->publish_progress(plan.step, op_name(i.op), group, rank); };
+  work.account = [&](const Instruction& i, double seconds) { outcome.seconds[{i.group, i.op}] += seconds; };
+  work.perform = [&](const Instruction& i, size_t a) {
+    count_allocations_for(static_cast<int>(a) + 1);
+    const Status done = run_instruction(i, *actors_[a], updates, outcome);
+    count_allocations_for(0);
+    if (fence_ && done.ok()) synchronise(job_.device);
+    return done;
+  };
+  work.combine = [&](const Instruction&) -> Status {
+    TROUPE_RETURN_IF_ERROR(combine(outcome, evaluation));
+    return hook ? hook(plan.step) : Status();
+  };
+  TROUPE_RETURN_IF_ERROR(loop_.run(program, plan.step, expand(program, shape_of(program, plan)), work));
   return outcome;
 }
 

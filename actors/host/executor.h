@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "actors/host/actor.h"
+#include "actors/host/instruction_loop.h"
 #include "actors/host/job_context.h"
 
 /// Runs a step's instructions for the actors of this host, in the job's global order.
@@ -29,7 +30,8 @@ using GradientHook = std::function<Status(int64_t step)>;
 /// Owner thread only. An error names the instruction that failed.
 class Executor {
  public:
-  Executor(const JobContext& job, std::vector<std::unique_ptr<Actor>>& actors, Boundary& boundary) : job_(job), actors_(actors), boundary_(boundary) {}
+  /// `actors` are complete and stay where they are.
+  Executor(const JobContext& job, std::vector<std::unique_ptr<Actor>>& actors, Boundary& boundary);
   /// One step of training; weights change. `updates` counts the optimizer's updates, this one included if it is not skipped.
   Result<StepOutcome> train(StepInput& input, int64_t updates, const GradientHook& hook);
   /// Forward passes only.
@@ -39,7 +41,6 @@ class Executor {
 
  private:
   Result<StepOutcome> run(const Program& program, StepInput& input, int64_t updates, bool evaluation, const GradientHook& hook);
-  Status perform(const Program& program, const Instruction& instruction, const StepPlan& plan, int64_t updates, const StepOutcome& outcome);
   Status run_instruction(const Instruction& instruction, Actor& actor, int64_t updates, const StepOutcome& outcome);
   std::map<std::string, double> learning_rates(int64_t step) const;
   Status combine(StepOutcome& outcome, bool evaluation);
@@ -48,6 +49,7 @@ class Executor {
   const JobContext& job_;
   std::vector<std::unique_ptr<Actor>>& actors_;
   Boundary& boundary_;
+  InstructionLoop loop_;
   bool fence_ = false;
   int64_t step_ = 0;  // under way
 };

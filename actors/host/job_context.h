@@ -13,6 +13,7 @@
 #include "base/model/model_config.h"
 #include "base/program/program.h"
 #include "base/trace/trace_log.h"
+#include "transport/channel/delayed_channel.h"
 
 /// What every part of an actor host needs to know about its job; made once from the assignment, constant afterwards.
 namespace troupe {
@@ -36,6 +37,8 @@ struct JobContext {
   /// The slot of a rank of a group.
   SlotId slot_of(int group, int rank) const { return SlotId(assignment.group_slots[static_cast<size_t>(group)][static_cast<size_t>(rank)]); }
   const Dataset& eval_dataset() const { return eval_data ? *eval_data : *data; }
+  MessageDelays message_delays;            // tests only: boundary messages leave late
+
   bool trained(int group) const;
   /// A span of this host to record: group and rank of an actor, or -1 for both.
   Span span(SpanKind kind, const char* name, int64_t step, int group, int rank, int unit = -1) const;

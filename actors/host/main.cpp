@@ -4,6 +4,7 @@
 #include <string>
 
 #include "actors/bench/boundary_bench.h"
+#include "actors/bench/pipeline_bench.h"
 #include "actors/bench/step_bench.h"
 #include "actors/data/index_command.h"
 #include "actors/host/device.h"
@@ -75,8 +76,9 @@ int main(int argc, char** argv) {
   if (verb == "index") return troupe::index_command(argc, argv);
   if (verb == "bench" && argc > 2 && std::string(argv[2]) == "step") return troupe::step_bench_command(argc - 2, argv + 2);
   if (verb == "bench" && argc > 2 && std::string(argv[2]) == "boundary") return troupe::boundary_bench_command(argc - 2, argv + 2);
+  if (verb == "bench" && argc > 2 && std::string(argv[2]) == "pipeline") return troupe::pipeline_bench_command(argc - 2, argv + 2);
   if (verb == "bench") {
-    std::fprintf(stderr, "troupe bench: unknown bench '%s' (valid: boundary, step)\n", argc > 2 ? argv[2] : "");
+    std::fprintf(stderr, "troupe bench: unknown bench '%s' (valid: boundary, pipeline, step)\n", argc > 2 ? argv[2] : "");
     return 2;
   }
   std::fprintf(stderr, "troupe-actor: started by 'troupe'; unknown verb '%s' (valid: host, index, devices, bench)\n", verb.c_str());

@@ -20,7 +20,7 @@ def missing(name, page, what, wanted):
 def command_line(root):
     name = "docs/command-line.md"
     page, source = (root / name).read_text(), (root / "cli/main.cpp").read_text()
-    bench = "".join((root / f"actors/bench/{name}_bench.cpp").read_text() for name in ("step", "boundary"))
+    bench = "".join((root / f"actors/bench/{name}_bench.cpp").read_text() for name in ("step", "boundary", "pipeline"))
     verbs = set(re.findall(r'add_subcommand\("(\w+)"', source)) | set(re.findall(r'\{"(\w+)", "[^"]+"\}', source))
     flags = set(re.findall(r'add_(?:option|flag)\("(--[\w-]+)"', source + bench))
     codes = set(re.findall(r"kExit\w+ = (\d+);", (root / "cli/exit_codes.h").read_text()))
