@@ -10,7 +10,7 @@ using namespace troupe::testing;
 using namespace std::chrono_literals;
 
 TEST_CASE("a channel with random delays keeps the channel contract") {
-  run_channel_contract([] {
+  run_channel_contract([](size_t) {
     std::shared_ptr<Channel> channel = create_delayed_channel(create_in_process_channel(), {5, 2000us});
     MemoryKvStore store;
     REQUIRE(channel->connect({SlotId(3)}, store, 1s).ok());
