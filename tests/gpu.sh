@@ -9,7 +9,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python="${TROUPE_GPU_PYTHON:-python3}"
-tests="vision_gpu_test nccl_test"
+tests="row_functions_gpu_test vision_gpu_test nccl_test"
 bench_shape="--images 8 --grid 32x32 --text 512"
 
 # Libraries that a program needs and that no LibTorch, CUDA toolkit or C++ runtime on the other side brings.
@@ -41,7 +41,7 @@ bundle() {  # BUILD TARGET [NCCL]
   find "$stage" -name __pycache__ -prune -exec rm -rf {} +
   cp tests/gpu.sh "$stage/tests/"
   mkdir -p "$target"
-  tar -C "$stage" -c . | xz -T0 -3 > "$target/troupe-gpu.tar.xz"
+  tar -C "$stage" -c . | xz -T0 -9e > "$target/troupe-gpu.tar.xz"
   rm -rf "$stage"
   local bytes
   bytes="$(stat -c %s "$target/troupe-gpu.tar.xz")"

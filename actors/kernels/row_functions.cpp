@@ -4,13 +4,16 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/isfinite.h>
 #include <ATen/ops/mean.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/silu.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/sum.h>
 
 #include "actors/kernels/row_functions_cpu.h"
+#include "actors/kernels/row_functions_cuda.h"
 
 namespace troupe {
 namespace {
@@ -65,28 +68,36 @@ at::Tensor rotate(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& 
 }  // namespace
 
 RmsNormResult rms_norm_rows(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight, double eps) {
-  return x.is_cpu() ? cpu::rms_norm_rows(x, residual, weight, eps) : composed::rms_norm_rows(x, residual, weight, eps);
+  if (x.is_cpu()) return cpu::rms_norm_rows(x, residual, weight, eps);
+  if (cuda::takes_norm(x)) return cuda::rms_norm_rows(x, residual, weight, eps);
+  return composed::rms_norm_rows(x, residual, weight, eps);
 }
 
 at::Tensor rms_norm_rows_backward(const at::Tensor& grad_y, const at::Tensor& grad_sum, const at::Tensor& x, const at::Tensor& weight,
                                   const at::Tensor& inverse, at::Tensor weight_gradient, bool want_grad_x) {
-  return x.is_cpu() ? cpu::rms_norm_rows_backward(grad_y, grad_sum, x, weight, inverse, std::move(weight_gradient), want_grad_x)
-                    : composed::rms_norm_rows_backward(grad_y, grad_sum, x, weight, inverse, std::move(weight_gradient), want_grad_x);
+  const auto backward = x.is_cpu()           ? &cpu::rms_norm_rows_backward
+                        : cuda::takes_norm(x) ? &cuda::rms_norm_rows_backward
+                                              : &composed::rms_norm_rows_backward;
+  return backward(grad_y, grad_sum, x, weight, inverse, std::move(weight_gradient), want_grad_x);
 }
 
-at::Tensor swiglu_rows(const at::Tensor& gate_up) { return gate_up.is_cpu() ? cpu::swiglu_rows(gate_up) : composed::swiglu_rows(gate_up); }
+at::Tensor swiglu_rows(const at::Tensor& gate_up) {
+  if (gate_up.is_cpu()) return cpu::swiglu_rows(gate_up);
+  return cuda::takes_swiglu(gate_up) ? cuda::swiglu_rows(gate_up) : composed::swiglu_rows(gate_up);
+}
 
 at::Tensor swiglu_rows_backward(const at::Tensor& grad_y, const at::Tensor& gate_up) {
-  return gate_up.is_cpu() ? cpu::swiglu_rows_backward(grad_y, gate_up) : composed::swiglu_rows_backward(grad_y, gate_up);
+  if (gate_up.is_cpu()) return cpu::swiglu_rows_backward(grad_y, gate_up);
+  return cuda::takes_swiglu(gate_up) ? cuda::swiglu_rows_backward(grad_y, gate_up) : composed::swiglu_rows_backward(grad_y, gate_up);
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> rope_split_rows(const at::Tensor& qkv, const at::Tensor& cos, const at::Tensor& sin,
                                                                int64_t query_heads, int64_t kv_heads) {
   const int64_t rows = qkv.size(0), heads = query_heads + 2 * kv_heads, d = cos.size(1);
-  if (qkv.is_cpu()) {
+  if (qkv.is_cpu() || cuda::takes_rope(qkv, d)) {
     at::Tensor q = at::empty({rows, query_heads, d}, qkv.options()), k = at::empty({rows, kv_heads, d}, qkv.options());
     at::Tensor v = at::empty_like(k);
-    cpu::rope_split_rows({qkv, q, k, v, cos, sin}, false);
+    (qkv.is_cpu() ? cpu::rope_split_rows : cuda::rope_split_rows)({qkv, q, k, v, cos, sin}, false);
     return {q, k, v};
   }
   const at::Tensor all = qkv.view({rows, heads, d});
@@ -97,8 +108,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> rope_split_rows(const at::Tensor&
 at::Tensor rope_split_rows_backward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& cos, const at::Tensor& sin) {
   const int64_t rows = q.size(0), query_heads = q.size(1), kv_heads = k.size(1), d = q.size(2), heads = query_heads + 2 * kv_heads;
   at::Tensor packed = at::empty({rows, heads * d}, q.options());
-  if (q.is_cpu()) {
-    cpu::rope_split_rows({packed, q, k, v, cos, sin}, true);
+  if (q.is_cpu() || cuda::takes_rope(q, d)) {
+    (q.is_cpu() ? cpu::rope_split_rows : cuda::rope_split_rows)({packed, q, k, v, cos, sin}, true);
     return packed;
   }
   const at::Tensor all = packed.view({rows, heads, d});
@@ -114,6 +125,11 @@ void add_column_sums(const at::Tensor& x, at::Tensor sums) {
   } else {
     sums.add_(at::sum(x, 0, false, at::kFloat));
   }
+}
+
+at::Tensor squares_and_non_finite(const at::Tensor& x) {
+  if (x.is_cuda() && cuda::takes_squares(x)) return cuda::squares(x);
+  return at::stack({x.to(at::kFloat).square().sum(at::kDouble), at::isfinite(x).logical_not_().sum(at::kDouble)});
 }
 
 }  // namespace troupe

@@ -12,11 +12,6 @@ at::Tensor swiglu_rows(const at::Tensor& gate_up);
 at::Tensor swiglu_rows_backward(const at::Tensor& grad_y, const at::Tensor& gate_up);
 void add_column_sums(const at::Tensor& x, at::Tensor sums);
 
-struct RopeTensors {
-  const at::Tensor& packed;  // [N, (h + 2 g) d]
-  const at::Tensor &q, &k, &v;
-  const at::Tensor &cos, &sin;
-};
 /// Fills q, k, v from packed, or (`inverse`) packed from the gradients in q, k, v.
 void rope_split_rows(const RopeTensors& tensors, bool inverse);
 

@@ -194,6 +194,7 @@ TextHeadOutput QwenTextDecoder::run_unit(const TextUnitBatch& batch, const TextU
   head.first_token = first_token_;
   head.tokens = tokens_;
   head.scale = scale;
+  if (device_.is_cuda()) head.chunk_bytes = int64_t{1} << 30;
   head.want_gradient = keep_context;
   head.want_predictions = !keep_context;
   TextHeadOutput losses = text_head(head, tp_);

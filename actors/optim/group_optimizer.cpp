@@ -2,12 +2,12 @@
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/isfinite.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <cmath>
 
+#include "actors/kernels/row_functions.h"
 #include "actors/optim/adamw_kernel.h"
 #include "actors/optim/flat_segments.h"
 #include "actors/optim/optimizer.h"
@@ -195,15 +195,10 @@ class FlatAdamw final : public GroupOptimizer {
       const at::BFloat16* data = g.const_data_ptr<at::BFloat16>();
       return norm_on_cpu(ranges, [data](int64_t i) { return static_cast<float>(data[i]); });
     }
-    at::Tensor squared = at::zeros({}, g.options().dtype(at::kDouble)), finite = at::zeros({}, g.options().dtype(at::kDouble));
-    double count = 0;
-    for (const ElementRange& range : joined(ranges)) {
-      const at::Tensor part = g.narrow(0, range.begin, range.end - range.begin);
-      squared += part.to(at::kFloat).square().sum(at::kDouble);
-      finite += at::isfinite(part).sum(at::kDouble);
-      count += static_cast<double>(part.numel());
-    }
-    return {squared.item<double>(), count - finite.item<double>()};
+    at::Tensor sum = at::zeros({2}, g.options().dtype(at::kDouble));
+    for (const ElementRange& range : joined(ranges)) sum.add_(squares_and_non_finite(g.narrow(0, range.begin, range.end - range.begin)));
+    const at::Tensor host = sum.cpu();
+    return {host.data_ptr<double>()[0], host.data_ptr<double>()[1]};
   }
 
   void update_on_cpu(BucketState& state, int64_t step, double lr, double gradient_scale) {
