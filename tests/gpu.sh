@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks on a GPU. The machine with the GPU needs no compiler and no development package, only Python with torch and transformers:
-# programs and libraries come in a bundle that is made where the CUDA build was made.
+# programs and libraries come in a bundle that is made where the CUDA build was made; scripts and examples are this repository's.
 #   tests/gpu.sh --bundle [BUILD] [--nccl LIBRARY]   packs .carry/ out of BUILD (default: build/cuda); LIBRARY: a libnccl.so.2 of 2.30 or
 #                                                    newer, which lets several ranks share a GPU
 #   tests/gpu.sh [BUNDLE]                            runs what is in BUNDLE (default: .carry); exit code 77 without a GPU
@@ -34,12 +34,6 @@ bundle() {  # BUILD TARGET [NCCL]
     strip --strip-unneeded "$stage/lib/$(basename "$library")" 2>/dev/null || true
   done
   if [ -n "${3:-}" ]; then mkdir "$stage/nccl"; cp -L "$3" "$stage/nccl/libnccl.so.2"; fi
-  mkdir -p "$stage/tests" "$stage/examples" "$stage/configs/models"
-  cp -r examples/shapes "$stage/examples/"
-  cp -r tests/parity tests/bench "$stage/tests/"
-  cp -r configs/models/qwen2.5-vl-3b "$stage/configs/models/"
-  find "$stage" -name __pycache__ -prune -exec rm -rf {} +
-  cp tests/gpu.sh "$stage/tests/"
   mkdir -p "$target"
   tar -C "$stage" -c . | xz -T0 -9e > "$target/troupe-gpu.tar.xz"
   rm -rf "$stage"
@@ -71,7 +65,7 @@ part() {  # NAME COMMAND...: runs it when it was asked for; a failure does not s
 train() {  # FOLDER RUN ARGUMENTS...
   local folder="$1" run="$2"
   shift 2
-  "$folder/bin/troupe" run "$folder/examples/shapes/quickstart.yaml" --set device=cuda --set training.steps=150 --set eval.every=0 --run-dir "$run" "$@" | tail -25
+  "$folder/bin/troupe" run "examples/shapes/quickstart.yaml" --set device=cuda --set training.steps=150 --set eval.every=0 --run-dir "$run" "$@" | tail -25
   "$python" - "$run" <<'PYTHON'
 import json, sys
 lines = [json.loads(line) for line in open(sys.argv[1] + "/metrics.jsonl")]
@@ -89,10 +83,10 @@ train_two_ranks() {  # FOLDER RUN
 }
 
 bench() {  # FOLDER
-  local model="$1/configs/models/qwen2.5-vl-3b"
+  local model="configs/models/qwen2.5-vl-3b"
   # Each program alone on the GPU; the first and the last are the same, so that the spread is seen.
   local ours="$1/bin/troupe bench step --device cuda --dtype bf16-pure --random --threads 16 --steps 5 --json --model $model $bench_shape"
-  local theirs="$python $1/tests/bench/hf_gpu_step.py --model $model $bench_shape"
+  local theirs="$python tests/bench/hf_gpu_step.py --model $model $bench_shape"
   $ours && $theirs --variant varlen && $theirs --variant compile && $ours
 }
 
@@ -119,10 +113,10 @@ run_bundle() {  # BUNDLE
   "$folder/bin/troupe" --version
   for name in $tests; do part "unit: $name" "$folder/bin/$name"; done
   if [ -n "$preload" ]; then
-    part parity "$python" "$folder/tests/parity/gpu.py" --troupe "$folder/bin/troupe" --ranks 2
+    part parity "$python" tests/parity/gpu.py --troupe "$folder/bin/troupe" --ranks 2
     part "train: two ranks in each group" train_two_ranks "$folder" "$folder/runs/two"
   else
-    part parity "$python" "$folder/tests/parity/gpu.py" --troupe "$folder/bin/troupe"
+    part parity "$python" tests/parity/gpu.py --troupe "$folder/bin/troupe"
   fi
   part "train: one rank in each group" train "$folder" "$folder/runs/one" --set groups.vision.mesh.sp=1 --set groups.text.mesh.tp=1
   part bench bench "$folder"

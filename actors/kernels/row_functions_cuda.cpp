@@ -30,7 +30,7 @@ void check(const char* refused) {
 
 bool takes_norm(const at::Tensor& x) { return is_row_type(x) && norm_width_fits(row_type(x), x.size(1)); }
 bool takes_swiglu(const at::Tensor& gate_up) {
-  return is_row_type(gate_up) && gate_up.size(1) / 2 % elements_of_16_bytes(row_type(gate_up)) == 0;
+  return is_row_type(gate_up) && gate_up.size(1) / 2 % 4 == 0;
 }
 bool takes_rope(const at::Tensor& rows, int64_t head_dim) { return is_row_type(rows) && head_dim % 8 == 0; }
 bool takes_squares(const at::Tensor& x) { return is_row_type(x) && reinterpret_cast<uintptr_t>(x.const_data_ptr()) % 16 == 0; }

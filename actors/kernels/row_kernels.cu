@@ -137,9 +137,8 @@ __global__ void __launch_bounds__(kThreads) rms_backward_kernel(const RmsBackwar
 
 __device__ inline float sigmoid(float x) { return 1.0f / (1.0f + __expf(-x)); }
 
-template <typename T>
+template <typename T, int N>
 __global__ void __launch_bounds__(kThreads) swiglu_forward_kernel(const Swiglu a) {
-  constexpr int N = kWide<T>;
   const int64_t pieces = a.width / N, all = a.rows * pieces;
   for (int64_t p = blockIdx.x * static_cast<int64_t>(kThreads) + threadIdx.x; p < all; p += static_cast<int64_t>(gridDim.x) * kThreads) {
     const int64_t row = p / pieces, at = p % pieces * N;
@@ -152,9 +151,8 @@ __global__ void __launch_bounds__(kThreads) swiglu_forward_kernel(const Swiglu a
   }
 }
 
-template <typename T>
+template <typename T, int N>
 __global__ void __launch_bounds__(kThreads) swiglu_backward_kernel(const Swiglu a) {
-  constexpr int N = kWide<T>;
   const int64_t pieces = a.width / N, all = a.rows * pieces;
   for (int64_t p = blockIdx.x * static_cast<int64_t>(kThreads) + threadIdx.x; p < all; p += static_cast<int64_t>(gridDim.x) * kThreads) {
     const int64_t row = p / pieces, at = p % pieces * N, gate_at = row * 2 * a.width + at;
@@ -294,17 +292,21 @@ const char* rms_backward(RowType type, const RmsBackward& a, Stream stream) {
 
 const char* swiglu_forward(RowType type, const Swiglu& a, Stream stream) {
   if (a.rows == 0) return nullptr;
-  const unsigned blocks = blocks_for(a.rows * a.width / elements_of_16_bytes(type));
-  if (type == RowType::kFp32) swiglu_forward_kernel<float><<<blocks, kThreads, 0, stream>>>(a);
-  else swiglu_forward_kernel<__nv_bfloat16><<<blocks, kThreads, 0, stream>>>(a);
+  const bool wide = type == RowType::kBf16 && a.width % 8 == 0;
+  const unsigned blocks = blocks_for(a.rows * a.width / (wide ? 8 : 4));
+  if (type == RowType::kFp32) swiglu_forward_kernel<float, 4><<<blocks, kThreads, 0, stream>>>(a);
+  else if (wide) swiglu_forward_kernel<__nv_bfloat16, 8><<<blocks, kThreads, 0, stream>>>(a);
+  else swiglu_forward_kernel<__nv_bfloat16, 4><<<blocks, kThreads, 0, stream>>>(a);
   return launched();
 }
 
 const char* swiglu_backward(RowType type, const Swiglu& a, Stream stream) {
   if (a.rows == 0) return nullptr;
-  const unsigned blocks = blocks_for(a.rows * a.width / elements_of_16_bytes(type));
-  if (type == RowType::kFp32) swiglu_backward_kernel<float><<<blocks, kThreads, 0, stream>>>(a);
-  else swiglu_backward_kernel<__nv_bfloat16><<<blocks, kThreads, 0, stream>>>(a);
+  const bool wide = type == RowType::kBf16 && a.width % 8 == 0;
+  const unsigned blocks = blocks_for(a.rows * a.width / (wide ? 8 : 4));
+  if (type == RowType::kFp32) swiglu_backward_kernel<float, 4><<<blocks, kThreads, 0, stream>>>(a);
+  else if (wide) swiglu_backward_kernel<__nv_bfloat16, 8><<<blocks, kThreads, 0, stream>>>(a);
+  else swiglu_backward_kernel<__nv_bfloat16, 4><<<blocks, kThreads, 0, stream>>>(a);
   return launched();
 }
 

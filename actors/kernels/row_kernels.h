@@ -6,7 +6,7 @@ struct CUstream_st;
 
 /// The row-wise kernels on a GPU, on raw rows; no LibTorch here, so that nvcc reads little. Arguments are those of row_loops.h with device
 /// addresses; fp32 and bf16, arithmetic in fp32. Each call launches on `stream` and returns; a refused launch is returned as its text,
-/// else null. Rows must be aligned to 16 bytes, which the `fits` function of each tells.
+/// else null. Tensors start at multiples of 16 bytes.
 namespace troupe::cuda {
 
 using Stream = CUstream_st*;
@@ -23,7 +23,7 @@ const char* rms_forward(RowType type, const RmsForward& a, Stream stream);
 /// a.weight_gradient: partial sums [norm_backward_blocks(rows), width], written whole; or null.
 const char* rms_backward(RowType type, const RmsBackward& a, Stream stream);
 
-/// For widths of whole 16 bytes.
+/// For widths that are multiples of 4.
 const char* swiglu_forward(RowType type, const Swiglu& a, Stream stream);
 const char* swiglu_backward(RowType type, const Swiglu& a, Stream stream);
 

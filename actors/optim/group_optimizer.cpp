@@ -1,13 +1,12 @@
 #include <ATen/Parallel.h>
-#include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <cmath>
 
 #include "actors/kernels/row_functions.h"
+#include "actors/optim/adamw_device.h"
 #include "actors/optim/adamw_kernel.h"
 #include "actors/optim/flat_segments.h"
 #include "actors/optim/optimizer.h"
@@ -201,11 +200,12 @@ class FlatAdamw final : public GroupOptimizer {
     return {host.data_ptr<double>()[0], host.data_ptr<double>()[1]};
   }
 
+  AdamwScalars scalars(double decay, int64_t step, double lr, double gradient_scale) const {
+    return optim::adamw_scalars(lr, decay, spec_.betas[0], spec_.betas[1], spec_.eps, gradient_scale, step);
+  }
+
   void update_on_cpu(BucketState& state, int64_t step, double lr, double gradient_scale) {
-    const auto scalars = [&](double decay) {
-      return optim::adamw_scalars(lr, decay, spec_.betas[0], spec_.betas[1], spec_.eps, gradient_scale, step);
-    };
-    const AdamwScalars with_decay = scalars(spec_.weight_decay), without_decay = scalars(0);
+    const AdamwScalars with_decay = scalars(spec_.weight_decay, step, lr, gradient_scale), without_decay = scalars(0, step, lr, gradient_scale);
     const at::Tensor weights = flat(state).weights.narrow(0, state.begin, state.end - state.begin);
     void* w = weights.data_ptr();
     void* master = state.master.defined() ? state.master.data_ptr() : nullptr;
@@ -231,27 +231,9 @@ class FlatAdamw final : public GroupOptimizer {
   }
 
   void update_on_device(BucketState& state, int64_t step, double lr, double gradient_scale) {
-    at::Tensor weights = flat(state).weights.narrow(0, state.begin, state.end - state.begin);
-    const at::Tensor& target = state.master.defined() ? state.master : weights;
-    const at::Tensor steps = at::full({}, static_cast<double>(step), target.options().dtype(at::kFloat));
-    // The fused kernel divides gradients by this and leaves them so.
-    const at::Tensor divisor = at::full({}, 1.0 / gradient_scale, target.options().dtype(at::kFloat));
-    for (const bool decay : {false, true}) {
-      std::vector<at::Tensor> w, g, m, v, count;
-      for (const ElementRange& range : joined(state.segments.update)) {
-        if (range.decay != decay) continue;
-        const auto part = [&](const at::Tensor& t) { return t.narrow(0, range.begin, range.end - range.begin); };
-        w.push_back(part(target));
-        g.push_back(part(state.reduced));
-        m.push_back(part(state.exp_avg));
-        v.push_back(part(state.exp_avg_sq));
-        count.push_back(steps);
-      }
-      if (w.empty()) continue;
-      at::_fused_adamw_(w, g, m, v, {}, count, lr, spec_.betas[0], spec_.betas[1], decay ? spec_.weight_decay : 0.0, spec_.eps,
-                        /*amsgrad=*/false, /*maximize=*/false, divisor, /*found_inf=*/std::nullopt);
-    }
-    if (state.master.defined()) weights.copy_(state.master);
+    const at::Tensor weights = flat(state).weights.narrow(0, state.begin, state.end - state.begin);
+    optim::adamw_on_device({weights, state.master, state.reduced, state.exp_avg, state.exp_avg_sq}, joined(state.segments.update),
+                           scalars(spec_.weight_decay, step, lr, gradient_scale), scalars(0, step, lr, gradient_scale));
   }
 
   ParameterStore& store_;

@@ -36,8 +36,8 @@ TEST_CASE("row functions compute on a GPU what they compute on the CPU") {
   if (no_gpu()) return;
   at::manual_seed(5);
   const at::ScalarType type = GENERATE(at::kFloat, at::kBFloat16);
-  // 1280 and 8192 are whole 16-byte pieces; 30 is not, and 40000 is wider than a block holds.
-  const int64_t width = GENERATE(30, 1280, 8192, 40000), rows = GENERATE(0, 1, 3000);
+  // 1280 and 8192 are whole 16-byte pieces, 3420 and 30 are not, and 40000 is wider than a block holds.
+  const int64_t width = GENERATE(30, 1280, 3420, 8192, 40000), rows = GENERATE(0, 1, 3000);
   if (width == 40000 && rows == 3000) return;
   CAPTURE(type, width, rows);
   const auto gpu = [](const at::Tensor& x) { return x.defined() ? x.to(kGpu) : x; };
