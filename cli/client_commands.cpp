@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -119,9 +120,9 @@ int print_status(const std::string& text, bool as_json) {
   return kExitDone;
 }
 
-int print_logs(const std::string& folder, const std::string& group, int rank) {
+int print_logs(const std::string& folder, const std::string& group, int rank, bool as_json) {
   std::error_code error;
-  if (!fs::exists(folder + "/events.jsonl", error)) return report(not_found(folder + " is no run folder: it has no events.jsonl"));
+  if (!fs::exists(folder + "/events.jsonl", error)) return report(not_found(folder + " is no run folder: it has no events.jsonl"), as_json);
   std::istringstream lines(file_text(folder + "/events.jsonl"));
   json placement = json::array();
   for (std::string line; std::getline(lines, line);) {
@@ -136,7 +137,7 @@ int print_logs(const std::string& folder, const std::string& group, int rank) {
     if (std::find(files.begin(), files.end(), file) == files.end()) files.push_back(file);
   }
   if (files.empty()) return report(not_found("run folder " + folder + " has no log" + (group.empty() ? "" : " of group '" + group + "'") +
-                            (rank < 0 ? "" : " of rank " + std::to_string(rank))));
+                            (rank < 0 ? "" : " of rank " + std::to_string(rank))), as_json);
   for (const std::string& file : files) {
     driver::LogFilter filter(group, rank);
     std::fputs((filter.pass(file_text(file)) + filter.rest()).c_str(), stdout);
@@ -179,6 +180,7 @@ int wait_for_job(DriverClient& client, const SubmitAnswer& answer, bool as_json)
     return kExitStopped;
   }
   std::fprintf(stderr, "troupe: %s\n", status.error().to_string().c_str());
+  if (as_json) std::printf("%s\n", error_json(status.error(), kExitUnknown).c_str());
   return kExitUnknown;
 }
 
@@ -186,14 +188,14 @@ int wait_for_job(DriverClient& client, const SubmitAnswer& answer, bool as_json)
 
 int submit_command(const ClientOptions& options, const RunOptions& run, bool wait) {
   Result<JobSpec> spec = load_job_spec(run.job_file, run.overrides);
-  if (!spec) return report(spec.error());
+  if (!spec) return report(spec.error(), options.json);
   Result<std::string> folder = choose_run_folder(spec->name, run.run_dir, run.resume);
-  if (!folder) return report(folder.error());
+  if (!folder) return report(folder.error(), options.json);
   block_signals();
   auto client = connect(options);
-  if (!client) return report(client.error());
+  if (!client) return report(client.error(), options.json);
   Result<SubmitAnswer> answer = (*client)->submit(job_spec_to_yaml(*spec), *folder, run.resume);
-  if (!answer) return report(answer.error());
+  if (!answer) return report(answer.error(), options.json);
   if (options.json && !wait)
     std::printf("%s\n", json{{"job", answer->job_id}, {"run_folder", answer->run_folder}}.dump().c_str());
   else if (!options.json)
@@ -209,12 +211,12 @@ int status_command(const ClientOptions& options) {
       if (job.is_object()) return print_status(job.dump(), options.json);
     }
     Result<json> status = driver::folder_status(options.target);
-    return status ? print_status(status->dump(), options.json) : report(status.error());
+    return status ? print_status(status->dump(), options.json) : report(status.error(), options.json);
   }
   auto client = connect(options);
-  if (!client) return report(client.error());
+  if (!client) return report(client.error(), options.json);
   Result<std::string> status = (*client)->status_json(options.target);
-  return status ? print_status(*status, options.json) : report(status.error());
+  return status ? print_status(*status, options.json) : report(status.error(), options.json);
 }
 
 int logs_command(const ClientOptions& options, const std::string& group, int rank, bool follow) {
@@ -224,11 +226,11 @@ int logs_command(const ClientOptions& options, const std::string& group, int ran
   if (is_run_folder(options.target)) {
     client = follow ? driver_of_run(options.target, options) : nullptr;
     const json live = client ? job_in_folder(*client, options.target) : json();
-    if (!live.is_object()) return print_logs(options.target, group, rank);
+    if (!live.is_object()) return print_logs(options.target, group, rank, options.json);
     job = live.value("job", "");
   } else {
     auto connected = connect(options);
-    if (!connected) return report(connected.error());
+    if (!connected) return report(connected.error(), options.json);
     client = std::move(*connected);
   }
   const auto [status, interrupted] = interruptible(*client, [&] {
@@ -238,17 +240,17 @@ int logs_command(const ClientOptions& options, const std::string& group, int ran
     });
   });
   if (interrupted) return kExitStopped;
-  return status.ok() ? kExitDone : report(status.error());
+  return status.ok() ? kExitDone : report(status.error(), options.json);
 }
 
 int cancel_command(const ClientOptions& options) {
   std::unique_ptr<DriverClient> client;
   std::string job = options.target;
   auto connected = connect(options);
-  if (!connected) return report(connected.error());
+  if (!connected) return report(connected.error(), options.json);
   client = std::move(*connected);
   const Status status = client->cancel(job);
-  if (!status.ok()) return report(status.error());
+  if (!status.ok()) return report(status.error(), options.json);
   if (options.json)
     std::printf("%s\n", json{{"job", job}, {"cancelled", true}}.dump().c_str());
   else

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cstdio>
+#include <string>
 
 #include "base/result.h"
 
@@ -15,13 +15,6 @@ inline constexpr int kExitUnknown = 4;    // the driver was lost while waiting
 inline constexpr int kExitSaved = 75;     // stopped with a checkpoint, resumable
 inline constexpr int kExitStopped = 130;  // stopped by the user
 
-/// Prints the error for a person and returns `exit_code_of` it.
-inline int exit_code_of(const Error& error);
-inline int report(const Error& error) {
-  std::fprintf(stderr, "troupe: %s\n", error.to_string().c_str());
-  return exit_code_of(error);
-}
-
 /// Of a request that did not get as far as a job.
 inline int exit_code_of(const Error& error) {
   switch (error.code) {
@@ -30,5 +23,11 @@ inline int exit_code_of(const Error& error) {
     default: return kExitRefused;
   }
 }
+
+/// What `--json` answers instead of what was asked for: {"error": {"code", "message", "exit_code"}} on one line, without its newline.
+std::string error_json(const Error& error, int exit_code);
+
+/// Prints the error to standard error for a person and, `as_json`, to standard output for a program; returns `exit_code_of` it.
+int report(const Error& error, bool as_json = false);
 
 }  // namespace troupe::cli

@@ -1,5 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdio>
 
 #include "base/config/diagnostics.h"
 #include "cli/commands.h"

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <future>
@@ -203,12 +204,12 @@ int run_planned(const RunOptions& options, Prepared prepared) {
   Console console(options.json || options.evaluate);
   Embedded embedded;
   Status started = start_driver(embedded, prepared.manifest);
-  if (!started.ok()) return report(started.error());
+  if (!started.ok()) return report(started.error(), options.json);
   driver::PlannedJob job = prepared.run.job;
-  if (Status chosen = choose_folder(options, prepared.run, job); !chosen.ok()) return report(chosen.error());
+  if (Status chosen = choose_folder(options, prepared.run, job); !chosen.ok()) return report(chosen.error(), options.json);
   const std::string run_folder = job.run_folder;
   Result<std::string> id = embedded.driver->submit(std::move(job));
-  if (!id) return report(id.error());
+  if (!id) return report(id.error(), options.json);
   if (!options.evaluate) console.line("job " + *id + ", run folder " + run_folder);
   std::promise<JobUpdate> promise;
   std::future<JobUpdate> ended = promise.get_future();
@@ -216,7 +217,7 @@ int run_planned(const RunOptions& options, Prepared prepared) {
     console.show(update);
     if (update.kind == JobUpdate::Kind::kEnd) promise.set_value(update);
   });
-  if (!watching) return report(watching.error());
+  if (!watching) return report(watching.error(), options.json);
   if (prepared.manifest && prepared.manifest->launch == LaunchKind::kManual)
     console.line("waiting for workers: start `troupe worker --cluster " + options.cluster_file + " --node NAME` on each node");
   started = start_workers(embedded, prepared, run_folder);
@@ -241,7 +242,7 @@ int run_planned(const RunOptions& options, Prepared prepared) {
 
 int run_command(const RunOptions& options) {
   Result<Prepared> prepared = prepare(options);
-  if (!prepared) return report(prepared.error());
+  if (!prepared) return report(prepared.error(), options.json);
   if (!options.evaluate) {
     std::fputs(prepared->run.job.plan_text.c_str(), options.json ? stderr : stdout);
     std::fflush(nullptr);
@@ -253,13 +254,13 @@ int plan_command(const RunOptions& options) {
   std::optional<Manifest> manifest;
   if (!options.cluster_file.empty()) {
     Result<Manifest> loaded = load_manifest(options.cluster_file);
-    if (!loaded) return report(loaded.error());
+    if (!loaded) return report(loaded.error(), options.json);
     manifest = std::move(*loaded);
   }
   Result<JobSpec> spec = load_job_spec(options.job_file, options.overrides);
-  if (!spec) return report(spec.error());
+  if (!spec) return report(spec.error(), options.json);
   Result<PlannedRun> run = plan_run(std::move(*spec), manifest ? &*manifest : nullptr);
-  if (!run) return report(run.error());
+  if (!run) return report(run.error(), options.json);
   if (options.json) {
     nlohmann::json plan = plan_json(run->plan, run->spec);
     plan["instructions"] = instruction_order(run->spec);

@@ -1,3 +1,4 @@
+#include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -33,13 +34,13 @@ json costs_json(const HostTrace& host) {
 
 int trace_command(const std::string& run, const std::string& out, bool as_json) {
   const auto window = read_traces(run);
-  if (!window) return report(window.error());
+  if (!window) return report(window.error(), as_json);
   const std::string path = out.empty() ? window->folder + "/trace.json" : out;
   {
     std::ofstream file(path, std::ios::binary);
     file << chrome_trace(window->hosts);
     file.close();
-    if (!file.good()) return report(invalid_argument("--out: cannot write " + path));
+    if (!file.good()) return report(invalid_argument("--out: cannot write " + path), as_json);
   }
   if (as_json) {
     json answer = {{"trace", path}, {"hosts", json::array()}};

@@ -1,8 +1,19 @@
 #include "cli/console.h"
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/exit_codes.h"
 
 using troupe::cli::summary_text;
+
+TEST_CASE("An error is a JSON object for programs, whatever bytes its message holds") {
+  const std::string text = troupe::cli::error_json(troupe::not_found("runs/x\xff is no \"run\" folder"), 2);
+  const auto j = nlohmann::json::parse(text);
+  CHECK(j["error"]["code"] == "not_found");
+  CHECK(j["error"]["exit_code"] == 2);
+  CHECK(j["error"]["message"].get<std::string>().find("is no \"run\" folder") != std::string::npos);
+}
 
 TEST_CASE("The summary names outcome, steps and the first cause with its kind") {
   const std::string text = summary_text(
