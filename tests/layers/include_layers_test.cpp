@@ -39,7 +39,7 @@ const std::vector<Confined>& confined() {
       {std::regex(".*c10d/ProcessGroup.*"), std::regex("^transport/world/"), "process groups"},
       {std::regex("^(ATen|c10|torch)/.*"), std::regex("^(actors|transport)/"), "LibTorch"},
       {std::regex("^grpcpp/.*"), std::regex("^(proto|actors|worker|driver|cli)/rpc/"), "gRPC"},
-      {std::regex("^(cuda_runtime|cuda)\\.h$"), std::regex("^(actors/kernels|transport)/"), "CUDA"},
+      {std::regex("^(cuda_runtime|cuda)\\.h$"), std::regex("^(actors/(kernels|optim)|transport)/"), "CUDA"},
   };
   return rules;
 }
