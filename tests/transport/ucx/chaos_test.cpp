@@ -5,7 +5,7 @@
 using namespace troupe::testing;
 
 #ifndef TROUPE_CHAOS_SEEDS
-#define TROUPE_CHAOS_SEEDS 20
+#define TROUPE_CHAOS_SEEDS 8
 #endif
 
 TEST_CASE("no death of a peer hangs a wait, corrupts a row, takes a survivor along or goes unnamed") {
