@@ -143,7 +143,7 @@ Result<Timings> run_steps(BenchHost& host, int timed_steps, bool trace) {
   const JobContext& job = *host.job;
   Executor executor(job, host.actors, *host.boundary);
   BatchPlanner planner(job.data->index(), job.training_samples,
-                       batch_plan_options(job.spec, job.config.vision.merge_size, static_cast<int64_t>(job.training_samples.size())));
+                       batch_plan_options(job.spec, job.config.vision, static_cast<int64_t>(job.training_samples.size())));
   Timings timings;
   for (int64_t step = 1; step <= job.steps; ++step) {
     TROUPE_ASSIGN(StepInput input, make_step_input(job, *job.data, planner.plan(step), {{0, 0}, {1, 0}}, {}));

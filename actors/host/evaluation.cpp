@@ -41,7 +41,7 @@ Result<EvaluationResult> evaluate(const JobContext& job, std::vector<std::unique
   EvaluationResult result;
   if (job.eval_samples.empty()) return result;
   const Dataset& data = job.eval_dataset();
-  BatchPlanOptions plan_options = batch_plan_options(job.spec, job.config.vision.merge_size, static_cast<int64_t>(job.eval_samples.size()));
+  BatchPlanOptions plan_options = batch_plan_options(job.spec, job.config.vision, static_cast<int64_t>(job.eval_samples.size()));
   const BatchPlanner planner(data.index(), job.eval_samples, plan_options);
   std::map<std::pair<int64_t, int>, std::pair<int64_t, int>> replaced;
   if (options.shuffle_images) replaced = shuffled_images(data.index(), job.eval_samples);

@@ -155,7 +155,7 @@ StepFeed::~StepFeed() {
 
 void StepFeed::run(int64_t first_step, int64_t last_step) {
   BatchPlanner planner(job_.data->index(), job_.training_samples,
-                       batch_plan_options(job_.spec, job_.config.vision.merge_size, static_cast<int64_t>(job_.training_samples.size())));
+                       batch_plan_options(job_.spec, job_.config.vision, static_cast<int64_t>(job_.training_samples.size())));
   for (int64_t step = first_step; step <= last_step; ++step) {
     {
       std::unique_lock lock(mutex_);

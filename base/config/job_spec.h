@@ -78,6 +78,8 @@ struct DataSpec {
   int64_t max_sample_tokens = 8192;
   TooLong too_long = TooLong::kFail;
   int64_t pack_tokens = 0;
+  bool balance = true;      // samples and images go to lanes by cost
+  int64_t sort_window = 0;  // global batches within which samples are sorted by tokens; 0: not sorted
   std::optional<int64_t> min_pixels, max_pixels;  // absent: the model folder's preprocessor_config.json
   Supervise supervise = Supervise::kAll;
   OnBadRecord on_bad_record = OnBadRecord::kFail;

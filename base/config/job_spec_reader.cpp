@@ -198,10 +198,12 @@ void read_data(const Section& s, const std::string& folder, DataSpec& d) {
   d.sources = read_data_sources(s, s, folder);
   read_synthetic(s.section("synthetic"), d.synthetic);
   s.boolean("shuffle", d.shuffle);
+  s.boolean("balance", d.balance);
   s.integer("max_sample_tokens", d.max_sample_tokens, 1, kMany);
   s.choice<TooLong>("too_long", d.too_long,
                     {{"fail", TooLong::kFail}, {"skip", TooLong::kSkip}, {"truncate_text", TooLong::kTruncateText}});
   s.integer("pack_tokens", d.pack_tokens, 0, kMany);
+  s.integer("sort_window", d.sort_window, 0, 1 << 20);
   optional_integer(s, "min_pixels", d.min_pixels, 1);
   optional_integer(s, "max_pixels", d.max_pixels, 1);
   s.choice<Supervise>("supervise", d.supervise, {{"all", Supervise::kAll}, {"last", Supervise::kLast}});

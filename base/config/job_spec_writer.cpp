@@ -129,9 +129,11 @@ void write_data(const DataSpec& d, Writer& w) {
               std::to_string(d.synthetic->height) + ", text_tokens: " + std::to_string(d.synthetic->text_tokens) +
               ", samples: " + std::to_string(d.synthetic->samples) + "}");
   w.put("shuffle", boolean(d.shuffle));
+  w.put("balance", boolean(d.balance));
   w.put("max_sample_tokens", d.max_sample_tokens);
   w.put("too_long", too_long_name(d.too_long));
   w.put("pack_tokens", d.pack_tokens);
+  w.put("sort_window", d.sort_window);
   if (d.min_pixels) w.put("min_pixels", *d.min_pixels);
   if (d.max_pixels) w.put("max_pixels", *d.max_pixels);
   w.put("supervise", d.supervise == Supervise::kAll ? "all" : "last");

@@ -155,6 +155,8 @@ const KeyTable& job_spec_keys() {
       {"data.synthetic.text_tokens"},
       {"data.synthetic.samples"},
       {"data.shuffle"},
+      {"data.balance"},
+      {"data.sort_window"},
       {"data.max_sample_tokens"},
       {"data.too_long"},
       {"data.pack_tokens"},

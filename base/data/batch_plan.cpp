@@ -10,7 +10,8 @@
 namespace troupe {
 namespace {
 
-/// SplitMix64 (Steele, Lea, Flood 2014): a counter-based stream, so that an epoch's order needs nothing but (seed, epoch).
+/// SplitMix64 (Steele, Lea, Flood 2014): a counter-based stream, so that an epoch's order needs nothing but (seed,
+/// epoch).
 uint64_t mix(uint64_t x) {
   x += 0x9e3779b97f4a7c15ULL;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -18,23 +19,44 @@ uint64_t mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// Longest first onto the least loaded lane; ties go to the lower lane and the earlier image. Order within a lane is reading order.
-std::vector<VisionUnit> spread(const std::vector<StepImage>& all, std::vector<int32_t> images, int lanes) {
-  std::vector<VisionUnit> units(static_cast<size_t>(lanes));
-  std::stable_sort(images.begin(), images.end(), [&](int32_t a, int32_t b) { return all[a].grid.patches() > all[b].grid.patches(); });
-  std::vector<int64_t> load(static_cast<size_t>(lanes), 0);
-  for (int32_t i : images) {
-    const auto lane = std::min_element(load.begin(), load.end()) - load.begin();
-    load[static_cast<size_t>(lane)] += all[i].grid.patches();
-    units[static_cast<size_t>(lane)].images.push_back(i);
+/// Longest first, each item onto the lane that has least so far and fewer than `most` items; ties go to the lower lane
+/// and the earlier item. Items of a lane are ascending. Source: Graham, Bounds on Multiprocessing Timing Anomalies
+/// (1969).
+std::vector<std::vector<int32_t>> spread(const std::vector<double>& costs, int lanes, size_t most) {
+  std::vector<int32_t> order(costs.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int32_t a, int32_t b) { return costs[static_cast<size_t>(a)] > costs[static_cast<size_t>(b)]; });
+  std::vector<std::vector<int32_t>> items(static_cast<size_t>(lanes));
+  std::vector<double> load(static_cast<size_t>(lanes), 0);
+  for (int32_t item : order) {
+    size_t best = load.size();
+    for (size_t lane = 0; lane < load.size(); ++lane)
+      if (items[lane].size() < most && (best == load.size() || load[lane] < load[best])) best = lane;
+    TROUPE_CHECK(best < load.size());
+    load[best] += costs[static_cast<size_t>(item)];
+    items[best].push_back(item);
   }
-  for (VisionUnit& u : units) std::sort(u.images.begin(), u.images.end());
-  return units;
+  for (auto& lane : items) std::sort(lane.begin(), lane.end());
+  return items;
 }
 
 }  // namespace
 
-BatchPlanOptions batch_plan_options(const JobSpec& spec, int64_t merge, int64_t samples) {
+double frame_cost(const VisionConfig& v) {
+  const auto d = [](int64_t x) { return static_cast<double>(x); };
+  const double full = d(static_cast<int64_t>(v.full_attention_blocks.size())), window = d(v.window_size / v.patch_size);
+  const double alone = d(v.depth) * 2 * (4 * d(v.hidden) * d(v.hidden) + 3 * d(v.hidden) * d(v.intermediate)) +
+                       (d(v.depth) - full) * 4 * window * window * d(v.hidden);
+  return alone > 0 ? full * 4 * d(v.hidden) / alone : 0;
+}
+
+double image_cost(const IndexedImage& grid, double frame_cost) {
+  return static_cast<double>(grid.patches()) *
+         (1 + frame_cost * static_cast<double>(grid.h) * static_cast<double>(grid.w));
+}
+
+BatchPlanOptions batch_plan_options(const JobSpec& spec, const VisionConfig& config, int64_t samples) {
   BatchPlanOptions o;
   o.seed = spec.training.seed;
   o.shuffle = spec.data.shuffle;
@@ -42,7 +64,10 @@ BatchPlanOptions batch_plan_options(const JobSpec& spec, int64_t merge, int64_t 
   o.microbatch_samples = spec.training.microbatch_samples;
   o.microbatch_tokens = spec.training.microbatch_tokens;
   o.pack_tokens = spec.data.pack_tokens;
-  o.merge = merge;
+  o.balance = spec.data.balance;
+  o.sort_window = spec.data.sort_window;
+  o.merge = config.merge_size;
+  o.frame_cost = frame_cost(config);
   if (const GroupSpec* text = spec.group_of_component("text")) o.text_lanes = text->mesh.size(Axis::kDp);
   if (const GroupSpec* vision = spec.group_of_component("vision")) {
     o.vision_lanes = vision->mesh.size(Axis::kDp);
@@ -67,7 +92,8 @@ std::vector<std::vector<int>> StepPlan::feeds() const {
   for (int v = 0; v < vision_units(); ++v) {
     std::set<int> fed;
     for (const auto& lane : vision)
-      for (int32_t i : lane[static_cast<size_t>(v)].images) fed.insert(unit_of_sample[static_cast<size_t>(images[static_cast<size_t>(i)].sample)]);
+      for (int32_t i : lane[static_cast<size_t>(v)].images)
+        fed.insert(unit_of_sample[static_cast<size_t>(images[static_cast<size_t>(i)].sample)]);
     result.emplace_back(fed.begin(), fed.end());
   }
   return result;
@@ -83,14 +109,15 @@ const std::vector<int64_t>& BatchPlanner::epoch_order(int64_t epoch) {
   if (cached_epoch_[slot] != epoch) {
     std::vector<int64_t> order(usable_.size());
     std::iota(order.begin(), order.end(), int64_t{0});
+    const uint64_t stream = mix(mix(options_.seed) ^ static_cast<uint64_t>(epoch));
     if (options_.shuffle) {
-      const uint64_t stream = mix(mix(options_.seed) ^ static_cast<uint64_t>(epoch));
       for (size_t i = order.size() - 1; i > 0; --i) {
         const uint64_t draw = mix(stream + static_cast<uint64_t>(i));
         std::swap(order[i], order[draw % (i + 1)]);
       }
     }
     for (int64_t& o : order) o = usable_[static_cast<size_t>(o)];
+    if (options_.sort_window > 0) sort_windows(order, mix(stream));
     cached_[slot] = std::move(order);
     cached_epoch_[slot] = epoch;
   }
@@ -127,37 +154,94 @@ StepPlan BatchPlanner::plan_samples(int64_t step, std::vector<int64_t> samples) 
   return plan;
 }
 
-void BatchPlanner::form_text_units(StepPlan& plan) const {
-  const auto tokens_of = [&](int32_t s) { return int64_t{index_.samples[static_cast<size_t>(plan.samples[static_cast<size_t>(s)])].tokens}; };
-  const auto n = static_cast<int64_t>(plan.samples.size());
-  size_t most = 1;
-  for (int lane = 0; lane < options_.text_lanes; ++lane) {
-    // Sequences: a sample each, or first-fit packs of at most pack_tokens.
-    std::vector<std::vector<int32_t>> sequences;
-    std::vector<int64_t> filled;
-    for (int64_t s = cut_begin(n, options_.text_lanes, lane); s < cut_begin(n, options_.text_lanes, lane + 1); ++s) {
-      const auto sample = static_cast<int32_t>(s);
-      size_t pack = 0;
-      while (pack < sequences.size() && filled[pack] + tokens_of(sample) > options_.pack_tokens) ++pack;
-      if (pack == sequences.size()) {
-        sequences.emplace_back();
-        filled.push_back(0);
-      }
-      sequences[pack].push_back(sample);
-      filled[pack] += tokens_of(sample);
+/// Within each window the samples are sorted by tokens, the longest first, and cut into batches, which then come in a
+/// drawn order (or, without shuffle, as they are).
+void BatchPlanner::sort_windows(std::vector<int64_t>& order, uint64_t stream) const {
+  const auto tokens = [&](int64_t sample) { return index_.samples[static_cast<size_t>(sample)].tokens; };
+  const auto size = static_cast<size_t>(options_.sort_window * options_.global_batch),
+             batch = static_cast<size_t>(options_.global_batch);
+  for (size_t begin = 0; begin < order.size(); begin += size) {
+    std::vector<int64_t> window(order.begin() + static_cast<ptrdiff_t>(begin),
+                                order.begin() + static_cast<ptrdiff_t>(std::min(begin + size, order.size())));
+    std::stable_sort(window.begin(), window.end(), [&](int64_t a, int64_t b) { return tokens(a) > tokens(b); });
+    std::vector<size_t> batches((window.size() + batch - 1) / batch);
+    std::iota(batches.begin(), batches.end(), size_t{0});
+    const size_t whole = window.size() / batch;  // a part of a batch stays last
+    for (size_t i = whole; options_.shuffle && i > 1; --i)
+      std::swap(batches[i - 1], batches[mix(stream + begin + i) % i]);
+    size_t to = begin;
+    for (size_t b : batches)
+      for (size_t i = b * batch; i < std::min((b + 1) * batch, window.size()); ++i) order[to++] = window[i];
+  }
+}
+
+int64_t BatchPlanner::tokens_of(const StepPlan& plan, int32_t sample) const {
+  return index_.samples[static_cast<size_t>(plan.samples[static_cast<size_t>(sample)])].tokens;
+}
+
+std::vector<std::vector<int32_t>> BatchPlanner::text_lanes(const StepPlan& plan) const {
+  const size_t n = plan.samples.size();
+  const auto count = static_cast<size_t>(options_.text_lanes);
+  if (options_.balance) {
+    std::vector<double> costs(n);
+    for (size_t s = 0; s < n; ++s) costs[s] = static_cast<double>(tokens_of(plan, static_cast<int32_t>(s)));
+    // Units of a number of samples: lanes with as many samples have as many units, all full.
+    const bool by_samples = options_.pack_tokens == 0 && options_.microbatch_tokens == 0;
+    return spread(costs, options_.text_lanes, by_samples ? (n + count - 1) / count : n);
+  }
+  std::vector<std::vector<int32_t>> lanes(count);
+  for (size_t lane = 0; lane < count; ++lane) {
+    const auto parts = static_cast<int64_t>(count), number = static_cast<int64_t>(lane), all = static_cast<int64_t>(n);
+    for (int64_t s = cut_begin(all, parts, number); s < cut_begin(all, parts, number + 1); ++s)
+      lanes[lane].push_back(static_cast<int32_t>(s));
+  }
+  return lanes;
+}
+
+std::vector<std::vector<int32_t>> BatchPlanner::sequences(const StepPlan& plan,
+                                                          const std::vector<int32_t>& samples) const {
+  // First fit, the longest first, over all samples of the lane: the step's batch is the window that packing looks ahead
+  // in, since what belongs to a batch must not depend on how it is packed.
+  std::vector<int32_t> order = samples;
+  if (options_.pack_tokens > 0)
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int32_t a, int32_t b) { return tokens_of(plan, a) > tokens_of(plan, b); });
+  std::vector<std::vector<int32_t>> packs;
+  std::vector<int64_t> filled;
+  for (int32_t sample : order) {
+    const int64_t tokens = tokens_of(plan, sample);
+    size_t pack = options_.pack_tokens > 0 ? 0 : packs.size();
+    while (pack < packs.size() && filled[pack] + tokens > options_.pack_tokens) ++pack;
+    if (pack == packs.size()) {
+      packs.emplace_back();
+      filled.push_back(0);
     }
+    packs[pack].push_back(sample);
+    filled[pack] += tokens;
+  }
+  for (auto& pack : packs) std::sort(pack.begin(), pack.end());
+  std::sort(packs.begin(), packs.end());
+  return packs;
+}
+
+void BatchPlanner::form_text_units(StepPlan& plan) const {
+  size_t most = 1;
+  for (const std::vector<int32_t>& samples : text_lanes(plan)) {
     std::vector<TextUnit> units;
     int64_t held = 0, unit_tokens = 0;
-    for (size_t q = 0; q < sequences.size(); ++q) {
-      const bool full = options_.microbatch_tokens > 0 ? unit_tokens + filled[q] > options_.microbatch_tokens
+    for (const std::vector<int32_t>& sequence : sequences(plan, samples)) {
+      int64_t tokens = 0;
+      for (int32_t s : sequence) tokens += tokens_of(plan, s);
+      const bool full = options_.microbatch_tokens > 0 ? unit_tokens + tokens > options_.microbatch_tokens
                                                        : held >= options_.microbatch_samples;
       if (units.empty() || full) {
         units.emplace_back();
         held = unit_tokens = 0;
       }
-      units.back().samples.insert(units.back().samples.end(), sequences[q].begin(), sequences[q].end());
+      units.back().samples.insert(units.back().samples.end(), sequence.begin(), sequence.end());
+      ++units.back().sequences;
       ++held;
-      unit_tokens += filled[q];
+      unit_tokens += tokens;
     }
     most = std::max(most, units.size());
     plan.text.push_back(std::move(units));
@@ -166,27 +250,50 @@ void BatchPlanner::form_text_units(StepPlan& plan) const {
 }
 
 void BatchPlanner::form_vision_units(StepPlan& plan) const {
-  std::vector<std::vector<int32_t>> parcels;  // images of each unit over all lanes
-  if (options_.unit_images > 0) {
-    const size_t size = static_cast<size_t>(options_.unit_images) * static_cast<size_t>(options_.vision_lanes);
-    for (size_t i = 0; i < plan.images.size(); ++i) {
-      if (i % size == 0) parcels.emplace_back();
-      parcels.back().push_back(static_cast<int32_t>(i));
-    }
-  } else {
-    parcels.resize(static_cast<size_t>(plan.text_units()));
-    std::vector<size_t> unit_of_sample(plan.samples.size(), 0);
-    for (const auto& lane : plan.text)
-      for (size_t u = 0; u < lane.size(); ++u)
-        for (int32_t s : lane[u].samples) unit_of_sample[static_cast<size_t>(s)] = u;
-    for (size_t i = 0; i < plan.images.size(); ++i)
-      parcels[unit_of_sample[static_cast<size_t>(plan.images[i].sample)]].push_back(static_cast<int32_t>(i));
-    std::erase_if(parcels, [](const auto& p) { return p.empty(); });
+  // Images come in the order of the text units that need them.
+  std::vector<size_t> unit_of_sample(plan.samples.size(), 0);
+  for (const auto& lane : plan.text)
+    for (size_t u = 0; u < lane.size(); ++u)
+      for (int32_t s : lane[u].samples) unit_of_sample[static_cast<size_t>(s)] = u;
+  const auto text_unit = [&](int32_t i) {
+    return unit_of_sample[static_cast<size_t>(plan.images[static_cast<size_t>(i)].sample)];
+  };
+  std::vector<int32_t> order(plan.images.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return text_unit(a) < text_unit(b); });
+
+  // Lanes by cost over the whole batch, whatever the text lanes are; without balance one after the other.
+  const auto lanes = static_cast<size_t>(options_.vision_lanes);
+  std::vector<size_t> lane_of(order.size());
+  for (size_t k = 0; k < order.size(); ++k) lane_of[static_cast<size_t>(order[k])] = k % lanes;
+  if (options_.balance) {
+    std::vector<double> costs;
+    for (const StepImage& image : plan.images) costs.push_back(image_cost(image.grid, options_.frame_cost));
+    const auto spread_images = spread(costs, options_.vision_lanes, costs.size());
+    for (size_t lane = 0; lane < lanes; ++lane)
+      for (int32_t i : spread_images[lane]) lane_of[static_cast<size_t>(i)] = lane;
   }
-  plan.vision.assign(static_cast<size_t>(options_.vision_lanes), {});
-  for (auto& parcel : parcels) {
-    std::vector<VisionUnit> units = spread(plan.images, std::move(parcel), options_.vision_lanes);
-    for (size_t lane = 0; lane < units.size(); ++lane) plan.vision[lane].push_back(std::move(units[lane]));
+
+  // Units: the images of one text microbatch over all lanes, or so many of each lane.
+  plan.vision.assign(lanes, {});
+  std::vector<size_t> held(lanes, 0);
+  size_t units = 0, last_text_unit = 0;
+  for (int32_t i : order) {
+    const size_t lane = lane_of[static_cast<size_t>(i)];
+    size_t unit = 0;
+    if (options_.unit_images > 0) {
+      unit = held[lane]++ / static_cast<size_t>(options_.unit_images);
+    } else {
+      unit = units == 0 ? 0 : units - 1 + (text_unit(i) == last_text_unit ? 0 : 1);
+      last_text_unit = text_unit(i);
+    }
+    units = std::max(units, unit + 1);
+    if (plan.vision[lane].size() <= unit) plan.vision[lane].resize(unit + 1);
+    plan.vision[lane][unit].images.push_back(i);
+  }
+  for (auto& lane : plan.vision) {
+    lane.resize(units);
+    for (VisionUnit& unit : lane) std::sort(unit.images.begin(), unit.images.end());
   }
 }
 

@@ -25,7 +25,7 @@ struct Trainer {
     actors.push_back(std::make_unique<TextActor>(*job, 1, 0, *boundary));
     for (auto& actor : actors) REQUIRE(actor->set_up().ok());
     executor = std::make_unique<Executor>(*job, actors, *boundary);
-    planner = std::make_unique<BatchPlanner>(job->data->index(), job->training_samples, batch_plan_options(job->spec, 2, 4));
+    planner = std::make_unique<BatchPlanner>(job->data->index(), job->training_samples, batch_plan_options(job->spec, job->config.vision, 4));
   }
   StepOutcome step(int64_t number, const GradientHook& hook = {}) {
     auto input = make_step_input(*job, *job->data, planner->plan(number), {{0, 0}, {1, 0}}, {});
@@ -170,7 +170,7 @@ TEST_CASE("the progress page sees every instruction of a step, the one that cros
   actors.push_back(std::make_unique<TextActor>(*job, 1, 0, **boundary));
   for (auto& actor : actors) REQUIRE(actor->set_up().ok());
   Executor executor(*job, actors, **boundary);
-  BatchPlanner planner(job->data->index(), job->training_samples, batch_plan_options(job->spec, 2, 4));
+  BatchPlanner planner(job->data->index(), job->training_samples, batch_plan_options(job->spec, job->config.vision, 4));
   auto input = make_step_input(*job, *job->data, planner.plan(1), {{0, 0}, {1, 0}}, {});
   REQUIRE(input.ok());
   REQUIRE(executor.train(*input, 1, {}).ok());

@@ -13,7 +13,7 @@ using namespace troupe::testing;
 TEST_CASE("a step's line has every key of its own") {
   LocalControl control(small_assignment(0, {{0}, {0}}, 1));
   const auto job = small_job(control, small_spec(2), make_random_batch({2, 4, 6, 20}, small_config(), 5));
-  BatchPlanner planner(job->data->index(), job->training_samples, batch_plan_options(job->spec, 2, 2));
+  BatchPlanner planner(job->data->index(), job->training_samples, batch_plan_options(job->spec, job->config.vision, 2));
   const StepPlan plan = planner.plan(3);
   StepOutcome outcome;
   outcome.sums.loss = 12;

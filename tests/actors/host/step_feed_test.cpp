@@ -68,7 +68,7 @@ TEST_CASE("a feed that is not emptied ends with its owner") {
 TEST_CASE("the patches of all sequence ranks together are those of the images") {
   LocalControl control(small_assignment(0, {{0}, {0}}, 1));
   const auto whole = feed_job(control), parts = feed_job(control, 3);
-  BatchPlanner planner(whole->data->index(), whole->training_samples, batch_plan_options(whole->spec, 2, 4));
+  BatchPlanner planner(whole->data->index(), whole->training_samples, batch_plan_options(whole->spec, whole->config.vision, 4));
   auto one = make_step_input(*whole, *whole->data, planner.plan(1), {{0, 0}}, {});
   auto three = make_step_input(*parts, *parts->data, planner.plan(1), {{0, 0}, {0, 1}, {0, 2}}, {});
   REQUIRE(one.ok());
@@ -86,7 +86,7 @@ TEST_CASE("the patches of all sequence ranks together are those of the images") 
 TEST_CASE("targets are the tokens after their rows, within a sample") {
   LocalControl control(small_assignment(0, {{0}, {0}}, 1));
   const auto job = feed_job(control);
-  BatchPlanner planner(job->data->index(), job->training_samples, batch_plan_options(job->spec, 2, 4));
+  BatchPlanner planner(job->data->index(), job->training_samples, batch_plan_options(job->spec, job->config.vision, 4));
   auto input = make_step_input(*job, *job->data, planner.plan(1), {{1, 0}}, {});
   REQUIRE(input.ok());
   const TextUnitBatch& unit = input->text[0][2];
