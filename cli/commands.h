@@ -15,10 +15,13 @@ struct RunOptions {
   // eval
   bool evaluate = false, shuffle_images = false;
   std::string model;
-  int show = 0;
+  int show = 0;      // check too
+  std::string html;  // check
 };
 int run_command(const RunOptions& options);
 int plan_command(const RunOptions& options);
+/// Carried out by troupe-actor: `check`.
+int check_command(const RunOptions& options);
 
 struct DriverOptionsGiven {
   std::string cluster_file, journal, actor;

@@ -12,7 +12,6 @@ namespace {
 
 constexpr const char* kNotBuilt[][2] = {{"scale", "changing a group's mesh while a job runs"},
                                         {"checkpoint", "a checkpoint on request"},
-                                        {"check", "checking the records of a job"},
                                         {"compare", "running one spec in several forms"},
                                         {"import", "importing a foreign checkpoint"},
                                         {"export", "exporting a checkpoint"},
@@ -74,6 +73,18 @@ void add_running(CLI::App& app, Given& given) {
     given.run.evaluate = true;
     given.exit_code = run_command(given.run);
   });
+}
+
+void add_check(CLI::App& app, Given& given) {
+  CLI::App* check = app.add_subcommand("check", "read every record of a job: what is wrong with which, what is in them, what training on them will be");
+  add_job_options(*check, given.run);
+  check->add_option("--show", given.run.show, "print that many samples with their supervised text marked");
+  check->add_option("--html", given.run.html, "write one page with the report and samples with thumbnails");
+  check->add_option("--cluster", given.run.cluster_file, "the cluster manifest");
+  check->add_option("--actor", given.run.actor, "the actor program (default: troupe-actor beside troupe)");
+  check->add_flag("--json", given.run.json, "answer as JSON");
+  check->footer("Examples:\n  troupe check job.yaml --show 3\n  troupe check job.yaml --html check.html\nExit code 2 when the data cannot be trained on as the job says.");
+  check->callback([&given] { given.exit_code = check_command(given.run); });
 }
 
 void add_cluster(CLI::App& app, Given& given) {
@@ -178,6 +189,7 @@ int run_main(int argc, char** argv) {
              "Exit codes: 0 done, 1 failed, 2 refused, 3 no driver, 4 outcome unknown, 75 saved and resumable, 130 stopped.");
   Given given;
   add_running(app, given);
+  add_check(app, given);
   add_cluster(app, given);
   add_clients(app, given);
   add_others(app, given);

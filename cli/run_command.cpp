@@ -123,6 +123,9 @@ Result<Prepared> prepare(const RunOptions& options) {
   TROUPE_ASSIGN(prepared.run, plan_run(std::move(spec), manifest));
   prepared.actor = actor_program(options.actor);
   TROUPE_RETURN_IF_ERROR(worker::check_program(prepared.actor));
+  // Before a device is opened: a run whose files could not be written would only take it in vain.
+  const bool named = !options.resume.empty() && options.resume != "auto";
+  TROUPE_RETURN_IF_ERROR(check_writable(!options.run_dir.empty() ? options.run_dir : named ? options.resume : "runs"));
   if (!manifest || manifest->launch == LaunchKind::kLocal) {
     std::vector<std::string> devices;
     for (const driver::PlannedSlot& slot : prepared.run.job.slots) devices.push_back(slot.device);

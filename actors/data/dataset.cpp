@@ -2,12 +2,12 @@
 
 #include <ATen/ops/empty.h>
 
-#include "actors/images/image_patches.h"
-#include "actors/images/image_size.h"
 #include "actors/data/index_builder.h"
 #include "actors/data/positions.h"
 #include "actors/data/sample_reader.h"
 #include "actors/data/synthetic_samples.h"
+#include "actors/images/image_patches.h"
+#include "actors/images/image_size.h"
 
 namespace troupe {
 namespace {
@@ -90,25 +90,11 @@ class FileDataset final : public Dataset {
   int64_t end_of_turn() const override { return reader_->form().end_of_turn(); }
 
  private:
-  Error changed(const SampleView& sample, const std::string& how) const {
-    return data_loss("sample " + std::string(sample.id) + " of " + reader_->source(sample.source).path +
-                     " changed since it was indexed: " + how);
-  }
+  Error changed(const SampleView& sample, const std::string& how) const { return reader_->changed(sample, how); }
 
   Result<Record> record_of(int64_t number) const {
     TROUPE_RETURN_IF_ERROR(check_range("sample", number, index_.samples.size()));
-    const SampleView sample = index_.samples[static_cast<size_t>(number)];
-    if (sample.source < 0 || sample.source >= reader_->sources())
-      return data_loss("the index names source " + std::to_string(sample.source) + "; there are " +
-                       std::to_string(reader_->sources()));
-    const auto bytes = reader_->bytes(sample.source);
-    if (sample.byte_offset < 0 || sample.byte_length < 0 || static_cast<size_t>(sample.byte_offset) > bytes.size() ||
-        static_cast<size_t>(sample.byte_length) > bytes.size() - static_cast<size_t>(sample.byte_offset))
-      return changed(sample, "the file is shorter");
-    Record record;
-    const auto parsed = reader_->read_record(sample.source, {sample.byte_offset, sample.byte_length, 1, 1}, record);
-    if (!parsed.ok()) return changed(sample, parsed.error().message);
-    return record;
+    return reader_->indexed_record(index_.samples[static_cast<size_t>(number)]);
   }
 
   std::unique_ptr<SampleReader> reader_;

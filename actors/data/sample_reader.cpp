@@ -96,6 +96,25 @@ Status SampleReader::read_record(int source, const RecordSpan& span, Record& rec
   return parse_record_with_pictures(text, pictures, record, spelling, {1, 1});
 }
 
+Error SampleReader::changed(const SampleView& sample, const std::string& how) const {
+  return data_loss("sample " + std::string(sample.id) + " of " + source(sample.source).path +
+                   " changed since it was indexed: " + how);
+}
+
+Result<Record> SampleReader::indexed_record(const SampleView& sample) const {
+  if (sample.source < 0 || sample.source >= sources())
+    return data_loss("the index names source " + std::to_string(sample.source) + "; there are " +
+                     std::to_string(sources()));
+  const auto size = static_cast<int64_t>(bytes(sample.source).size());
+  if (sample.byte_offset < 0 || sample.byte_length < 0 || sample.byte_offset > size ||
+      sample.byte_length > size - sample.byte_offset)
+    return changed(sample, "the file is shorter");
+  Record record;
+  const auto parsed = read_record(sample.source, {sample.byte_offset, sample.byte_length, 1, 1}, record);
+  if (!parsed.ok()) return changed(sample, parsed.error().message);
+  return record;
+}
+
 Result<IndexedImage> SampleReader::grid(int source, const std::string& path) const {
   TROUPE_ASSIGN(const auto file, open_image(source, path));
   const auto header = read_image_header(file.bytes());

@@ -13,6 +13,7 @@
 #include "actors/images/image_file.h"
 #include "actors/sources/picture_root.h"
 #include "base/config/job_spec.h"
+#include "base/data/sample_index.h"
 #include "base/mapped_file.h"
 #include "base/model/model_config.h"
 
@@ -40,6 +41,10 @@ class SampleReader {
   RecordFile records(int source) const;
   /// The record at a place that `records` gave.
   Status read_record(int source, const RecordSpan& span, Record& record) const;
+  /// The record that an index knows; DataLoss when it is not there any more or the index is of other sources.
+  Result<Record> indexed_record(const SampleView& sample) const;
+  /// DataLoss that names the sample, its source and how it differs from what the index knows.
+  Error changed(const SampleView& sample, const std::string& how) const;
   const PictureRoot& pictures(int source) const { return *pictures_[static_cast<size_t>(source)]; }
   /// Opens an image of a record, as PictureRoot::open says.
   Result<MediaBytes> open_image(int source, const std::string& path) const { return pictures(source).open(path); }

@@ -6,6 +6,7 @@
 #include "actors/bench/boundary_bench.h"
 #include "actors/bench/pipeline_bench.h"
 #include "actors/bench/step_bench.h"
+#include "actors/check/check_command.h"
 #include "actors/data/index_command.h"
 #include "actors/host/device.h"
 #include "actors/host/host.h"
@@ -73,6 +74,7 @@ int main(int argc, char** argv) {
   const std::string verb = argc > 1 ? argv[1] : "";
   if (verb == "host") return troupe::host_command(argc, argv);
   if (verb == "devices") return troupe::devices_command(argc, argv);
+  if (verb == "check") return troupe::check_command(argc, argv);
   if (verb == "index") return troupe::index_command(argc, argv);
   if (verb == "bench" && argc > 2 && std::string(argv[2]) == "step") return troupe::step_bench_command(argc - 2, argv + 2);
   if (verb == "bench" && argc > 2 && std::string(argv[2]) == "boundary") return troupe::boundary_bench_command(argc - 2, argv + 2);
@@ -81,6 +83,6 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "troupe bench: unknown bench '%s' (valid: boundary, pipeline, step)\n", argc > 2 ? argv[2] : "");
     return 2;
   }
-  std::fprintf(stderr, "troupe-actor: started by 'troupe'; unknown verb '%s' (valid: host, index, devices, bench)\n", verb.c_str());
+  std::fprintf(stderr, "troupe-actor: started by 'troupe'; unknown verb '%s' (valid: host, index, check, devices, bench)\n", verb.c_str());
   return 2;
 }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/host/memory.h"
+#include "base/data/step_balance.h"
 
 namespace troupe {
 
@@ -47,6 +48,12 @@ std::string step_line(const JobContext& job, const StepPlan& plan, const StepOut
   j["vision_rows"] = plan.rows;
   j["wire_rows"] = static_cast<int64_t>(outcome.sums.wire_rows);
   j["in_process_rows"] = static_cast<int64_t>(outcome.sums.in_process_rows);
+  const StepBalance balance =
+      step_balance(plan, job.data->index(), job.config.vision, job.group(job.encoder).mesh, job.spec.data.pack_tokens);
+  j["text_imbalance"] = balance.text_imbalance;
+  j["vision_imbalance"] = balance.vision_imbalance;
+  j["pack_fill"] = balance.pack_fill;
+  j["bad_records"] = job.data->index().bad.size();
   j["grad_norm"] = outcome.grad_norm;
   j["lr"] = outcome.lr;
   j["skipped"] = outcome.skipped;

@@ -1,6 +1,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -300,6 +303,17 @@ Status check_writable(const std::string& folder) {
     return invalid_argument("run folder '" + folder + "': '" + at.string() + "' is not a folder");
   if (access(at.c_str(), W_OK | X_OK) != 0)
     return invalid_argument("run folder '" + folder + "' cannot be created: '" + at.string() + "' is not writable");
+  // What permissions promise a full or read-only file system, or a quota, may deny: write something.
+  std::string probe = (at / ".troupe-XXXXXX").string();
+  const int file = mkstemp(probe.data());
+  const bool written = file >= 0 && write(file, "x", 1) == 1;
+  const int error = errno;
+  if (file >= 0) {
+    close(file);
+    unlink(probe.c_str());
+  }
+  if (!written)
+    return invalid_argument("run folder '" + folder + "' cannot be created: nothing can be written in '" + at.string() + "': " + std::strerror(error));
   return {};
 }
 

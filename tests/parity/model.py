@@ -67,16 +67,17 @@ PICTURES = [
 ]
 
 
-def make_records(folder):
+def make_records(folder, pictures=PICTURES):
+    """`pictures`: sizes of each record's pictures; a record whose list is given as a tuple asks nothing but its pictures."""
     rng = random.Random(11)
     (folder / "images").mkdir(parents=True, exist_ok=True)
     with open(folder / "records.jsonl", "w", encoding="utf-8") as out:
-        for i, sizes in enumerate(PICTURES):
+        for i, sizes in enumerate(pictures):
             names = [f"{i:02d}-{k}.png" for k in range(len(sizes))]
             for name, (width, height) in zip(names, sizes):
                 picture(rng, width, height).save(folder / "images" / name)
             say = lambda low, high: " ".join(rng.choice(WORDS) for _ in range(rng.randint(low, high)))
-            turns = [{"from": "human", "value": "<image>\n" * len(names) + say(2, 9)}, {"from": "gpt", "value": say(1, 6)}]
+            turns = [{"from": "human", "value": "<image>" * len(names) if isinstance(sizes, tuple) else "<image>\n" * len(names) + say(2, 9)}, {"from": "gpt", "value": say(1, 6)}]
             if i % 5 == 2:
                 turns += [{"from": "human", "value": say(2, 4)}, {"from": "gpt", "value": say(1, 3)}]
             record = {"id": f"record-{i:02d}", "conversations": turns}

@@ -23,7 +23,7 @@ from transformers.utils import logging
 
 import compare
 from layouts import LAYOUTS, job_spec
-from model import make_model, make_records
+from model import PICTURES, make_model, make_records
 from reference import run_reference
 
 TIMEOUT_S = 120
@@ -42,9 +42,9 @@ def options():
 class Bench:
     """Model folders, records and references, each made once."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, pictures=PICTURES):
         self.folder, self.references = folder, {}
-        make_records(folder / "data")
+        make_records(folder / "data", pictures)
 
     def model_folder(self, variant):
         folder = self.folder / f"model-kv{variant.kv_heads}{'-tied' if variant.tied else ''}"

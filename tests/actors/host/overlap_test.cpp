@@ -43,7 +43,7 @@ Status run_slot(const Way& way, int self, KvStore& store, Numbers& numbers) {
     members.push_back({actor->group(), actor->rank()});
   }
   Executor executor(*job, actors, *boundary);
-  BatchPlanner planner(job->data->index(), job->training_samples, batch_plan_options(job->spec, 2, 6));
+  BatchPlanner planner(job->data->index(), job->training_samples, batch_plan_options(job->spec, job->config.vision, 6));
   for (int64_t step = 1; step <= 3; ++step) {
     TROUPE_ASSIGN(StepInput input, make_step_input(*job, *job->data, planner.plan(step), members, {}));
     TROUPE_ASSIGN(const StepOutcome outcome, executor.train(input, step, {}));

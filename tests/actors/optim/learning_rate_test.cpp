@@ -33,6 +33,13 @@ TEST_CASE("decays go from the peak to the least rate over the steps after warmup
   CHECK(learning_rate(schedule_of(ScheduleKind::kConstant, 4, 0.1), 1.0, 20, 20) == Approx(1.0));
 }
 
+TEST_CASE("C10: the rate runs over all steps of all passes, not over one pass") {
+  const ScheduleSpec s = schedule_of(ScheduleKind::kCosine, 0, 0);
+  for (int64_t step = 2; step <= 20; ++step) CHECK(learning_rate(s, 1.0, step, 20) < learning_rate(s, 1.0, step - 1, 20));
+  CHECK(learning_rate(s, 1.0, 10, 20) == Approx(0.5));
+  CHECK(learning_rate(s, 1.0, 20, 20) == Approx(0.0).margin(1e-12));
+}
+
 TEST_CASE("a warmup ratio counts in whole steps, rounded up") {
   ScheduleSpec s;
   s.type = ScheduleKind::kConstant;

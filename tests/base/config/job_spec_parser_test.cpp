@@ -183,7 +183,7 @@ TEST_CASE("a written spec keeps odd names and record counts apart from fractions
   CHECK(again->data.sources[1].take_records == -1);
 }
 
-TEST_CASE("an unknown key is refused with its line and the nearest known key") {
+TEST_CASE("C08: an unknown key is refused with its line and the nearest known key") {
   CHECK(with_training("step: 3, global_batch: 4") ==
         "j.yaml:4: key 'training.step': unknown key; did you mean 'steps'?\nj.yaml:4: key 'training.steps': is "
         "missing; valid: steps: NUMBER, or epochs: NUMBER");
@@ -194,7 +194,7 @@ TEST_CASE("an unknown key is refused with its line and the nearest known key") {
         "j.yaml:5: key 'checkpoint.frobnicate': unknown key; valid here: every, keep, export");
 }
 
-TEST_CASE("a right key in the wrong section is refused with the section where it belongs") {
+TEST_CASE("C08: a right key in the wrong section is refused with the section where it belongs") {
   CHECK(with_training("steps: 3, lr: 1e-5") ==
         "j.yaml:4: key 'training.lr': unknown key; it belongs under components.NAME or training.optimizer");
   CHECK(with_more("weight_decay: 0.1") ==
@@ -206,7 +206,7 @@ TEST_CASE("a doubled key is refused with both lines") {
   CHECK(with_more("data: {synthetic: {images: 2}}") == "j.yaml:5: key 'data': occurs twice; it is already on line 3");
 }
 
-TEST_CASE("a number in quotes is refused, the same number without quotes is read") {
+TEST_CASE("C07: a number in quotes is refused, the same number without quotes is read") {
   CHECK(with_training("steps: 3, optimizer: {lr: '1e-5'}") ==
         "j.yaml:4: key 'training.optimizer.lr': value \"1e-5\" is in quotes, which makes it text; valid: a number from "
         "0, without quotes");
@@ -220,7 +220,7 @@ TEST_CASE("a number in quotes is refused, the same number without quotes is read
         "to 4096, without quotes");
 }
 
-TEST_CASE("what YAML 1.1 would read as another value is refused") {
+TEST_CASE("C07: what YAML 1.1 would read as another value is refused") {
   CHECK(with_training("steps: 010") ==
         "j.yaml:4: key 'training.steps': value '010' is not valid; valid: an integer from 1");
   CHECK(with_training("steps: 1:30") ==
@@ -279,7 +279,7 @@ TEST_CASE("reserved keys are refused by name, their off values accepted") {
   CHECK(with_more("logging: {tensorboard: false}") == "(accepted)");
 }
 
-TEST_CASE("a batch that does not divide is refused with the equation and the nearest valid sizes") {
+TEST_CASE("C01: a batch that does not divide is refused with the equation and the nearest valid sizes") {
   Lines l;
   l.groups = "groups: {vision: {}, text: {mesh: {dp: 4}}}";
   l.training = "training: {steps: 1, global_batch: 6}";
@@ -420,7 +420,7 @@ TEST_CASE("variables come from the environment that is passed in") {
         0);
 }
 
-TEST_CASE("each component is judged by its own number of heads") {
+TEST_CASE("C03, C05: each component is judged by its own number of heads") {
   Folder folder;
   const std::string file =
       folder.write("a.yaml", "model: {path: '" + kShape +
@@ -437,7 +437,7 @@ TEST_CASE("each component is judged by its own number of heads") {
             kShape + "/config.json): 28 % 8 = 4; valid: 1, 2, 4, 7, 14, 28");
 }
 
-TEST_CASE("missing and unreadable paths are named with their lines") {
+TEST_CASE("C09: missing and unreadable paths are named with their lines") {
   Folder folder;
   const std::string head = "model: {path: '" + kShape + "', init: random}\n", tail = "training: {steps: 3}\n";
   const std::string records = folder.write("r.jsonl", "{}\n");
@@ -487,7 +487,7 @@ TEST_CASE("truncated weights and weights of another shape are refused while the 
   CHECK(message.find("and 719 more") != std::string::npos);
 }
 
-TEST_CASE("optional files of a model folder only warn") {
+TEST_CASE("C09: optional files of a model folder only warn") {
   Folder folder;
   fs::copy(kShape, folder / "m");
   folder.write("m/tokenizer.json", "{}");
@@ -500,12 +500,13 @@ TEST_CASE("optional files of a model folder only warn") {
   CHECK(spec->warnings[2] == folder.path() + "/m: has no chat template file; the export will have none either");
 }
 
-TEST_CASE("a run folder that cannot be created is refused") {
+TEST_CASE("C09: a run folder that cannot be created is refused") {
   Folder folder;
   CHECK(check_writable(folder / "runs/a/b").ok());
   folder.write("file", "x");
   CHECK(check_writable(folder / "file/run").error().message ==
         "run folder '" + folder.path() + "/file/run': '" + folder.path() + "/file' is not a folder");
+  CHECK_FALSE(check_writable("/proc/troupe-run").ok());  // root has every permission there, and yet can make no file
   if (geteuid() == 0) return;  // root may write anywhere
   fs::create_directory(folder / "sealed");
   fs::permissions(folder / "sealed", fs::perms::owner_read | fs::perms::owner_exec);

@@ -94,6 +94,15 @@ TEST_CASE("R02: the odd records at the end of the last epoch make a smaller last
   for (const auto& lane : planner.plan(3).text) CHECK(lane.size() == planner.plan(3).text[0].size());
 }
 
+TEST_CASE("C10: an epoch has as many steps as it has batches") {
+  JobSpec spec;
+  spec.training.epochs = 1;
+  spec.training.global_batch = 2;
+  CHECK(training_steps(spec, 300) == 150);
+  spec.training.epochs = 2;
+  CHECK(training_steps(spec, 20) == 20);
+}
+
 TEST_CASE("units hold each sample and each image exactly once, in every cut") {
   const SampleIndex index = make_index(24);
   for (int lanes : {1, 2, 3}) {

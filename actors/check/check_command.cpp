@@ -1,0 +1,180 @@
+#include "actors/check/check_command.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string_view>
+
+#include "actors/check/data_report.h"
+#include "actors/check/preview.h"
+#include "actors/data/index_builder.h"
+#include "actors/data/synthetic_samples.h"
+#include "base/config/job_spec_parser.h"
+
+namespace troupe {
+namespace {
+
+constexpr int kRefused = 2;
+constexpr int kHtmlSamples = 24;  // shown on the page when --show does not say
+
+struct Arguments {
+  std::string job, plan, html;
+  int show = 0;
+  bool json = false;
+};
+
+Result<Arguments> read_arguments(int argc, char** argv) {
+  Arguments a;
+  for (int i = 2; i < argc; ++i) {
+    const std::string name = argv[i];
+    if (name == "--json") {
+      a.json = true;
+      continue;
+    }
+    if (name != "--job" && name != "--plan" && name != "--html" && name != "--show")
+      return invalid_argument("check: option '" + name +
+                              "' is not known; --job, --plan, --show, --html and --json are");
+    if (++i >= argc) return invalid_argument("check: option '" + name + "' needs a value");
+    const std::string value = argv[i];
+    if (name == "--show") {
+      if (value.empty() || value.size() > 6 || value.find_first_not_of("0123456789") != std::string::npos)
+        return invalid_argument("check: --show '" + value + "' is no number of samples; valid: 0 to 999999");
+      a.show = std::stoi(value);
+    } else {
+      (name == "--job" ? a.job : name == "--plan" ? a.plan : a.html) = value;
+    }
+  }
+  if (a.job.empty()) return invalid_argument("check: --job is needed");
+  return a;
+}
+
+Result<std::string> contents(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return not_found("cannot open " + path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+void show_progress(int64_t done, int64_t total) {
+  if (done < total)
+    std::fprintf(stderr, "%lld of %lld records\n", static_cast<long long>(done), static_cast<long long>(total));
+}
+
+/// What is known of a job's data: their index, and readers for previews (null with synthetic data).
+struct Data {
+  JobSpec spec;
+  ModelConfig config;
+  SampleIndex index, eval;
+  std::unique_ptr<SampleReader> reader;
+  nlohmann::json slots = nlohmann::json::array();
+};
+
+Result<Data> read_data(const Arguments& a) {
+  Data d;
+  TROUPE_ASSIGN(const std::string text, contents(a.job));
+  TROUPE_ASSIGN(d.spec, parse_job_spec(text, a.job));
+  TROUPE_ASSIGN(d.config, read_model_config(d.spec.model.path));
+  if (!a.plan.empty()) {
+    TROUPE_ASSIGN(const std::string plan, contents(a.plan));
+    const auto parsed = nlohmann::json::parse(plan, nullptr, false);
+    if (!parsed.is_object() || !parsed.contains("slots")) return invalid_argument(a.plan + " is no plan");
+    d.slots = parsed.at("slots");
+  }
+  if (d.spec.data.synthetic) {
+    d.index = synthetic_index(*d.spec.data.synthetic, d.config, d.spec.training.seed);
+    d.index.total_records = static_cast<int64_t>(d.index.samples.size());
+  } else {
+    TROUPE_ASSIGN(d.index,
+                  build_sample_index(d.spec.data, d.spec.data.sources, d.spec.model.path, d.config, show_progress));
+    TROUPE_ASSIGN(d.reader, SampleReader::create(d.spec.data, d.spec.data.sources, d.spec.model.path, d.config));
+  }
+  if (!d.spec.eval.sources.empty()) {
+    TROUPE_ASSIGN(d.eval,
+                  build_sample_index(d.spec.data, d.spec.eval.sources, d.spec.model.path, d.config, show_progress));
+  }
+  return d;
+}
+
+Result<std::vector<std::pair<int, Preview>>> previews_of(const Data& d, int count) {
+  std::vector<std::pair<int, Preview>> out;
+  for (size_t i = 0; d.reader && i < d.index.samples.size() && static_cast<int>(out.size()) < count; ++i) {
+    const SampleView sample = d.index.samples[i];
+    TROUPE_ASSIGN(auto preview, preview_sample(*d.reader, sample, d.config.vision.merge_size));
+    out.emplace_back(sample.source, std::move(preview));
+  }
+  return out;
+}
+
+std::string memory_text(const nlohmann::json& slots) {
+  std::string text;
+  for (const auto& slot : slots)
+    text += "  " + slot.value("node", "") + ":" + std::to_string(slot.value("index", 0)) + " holds " +
+            std::to_string((slot.value("bytes", int64_t{0}) + (1 << 20) - 1) >> 20) +
+            " MiB of weights, gradients and optimizer state\n";
+  return text.empty() ? text : "memory, activations not counted\n" + text;
+}
+
+Status write_page(const Arguments& a, const Data& d, const std::string& report) {
+  TROUPE_ASSIGN(const auto previews, previews_of(d, a.show > 0 ? a.show : kHtmlSamples));
+  std::vector<std::string> bad;
+  for (const SampleIndex* index : {&d.index, &d.eval})
+    for (const BadRecord& b : index->bad)
+      bad.push_back(b.file + ":" + std::to_string(b.line) + ": record '" + b.id + "': " + b.reason);
+  TROUPE_ASSIGN(const std::string page, html_page("troupe check " + d.spec.name, report, bad, previews, d.reader.get(),
+                                                  d.config.vision.merge_size));
+  std::ofstream out(a.html, std::ios::binary);
+  out << page;
+  out.close();
+  return out ? Status() : invalid_argument("--html " + a.html + " cannot be written");
+}
+
+Result<int> run(int argc, char** argv) {
+  TROUPE_ASSIGN(const Arguments a, read_arguments(argc, argv));
+  TROUPE_ASSIGN(const Data d, read_data(a));
+  DataReport report = make_data_report(d.spec, d.config, d.index);
+  std::vector<std::string> why = refusals(d.spec, report);
+  if (!d.eval.bad.empty() && d.spec.data.on_bad_record == OnBadRecord::kFail)
+    why.push_back("eval.sources: " + std::to_string(d.eval.bad.size()) + " of " + std::to_string(d.eval.total_records) +
+                  " records cannot be used");
+  const std::string text = report_text(report) + memory_text(d.slots);
+  TROUPE_ASSIGN(const auto previews, previews_of(d, a.show));
+  if (!a.html.empty()) TROUPE_RETURN_IF_ERROR(write_page(a, d, text));
+  if (a.json) {
+    auto j = report_json(report, d.index);
+    j["memory"] = d.slots;
+    if (!d.spec.eval.sources.empty()) j["eval"] = report_json(make_data_report(d.spec, d.config, d.eval), d.eval);
+    j["usable"] = why.empty();
+    j["refused"] = why;
+    std::cout << j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
+  } else {
+    std::cout << bad_records_text(d.index) << bad_records_text(d.eval);
+    for (const auto& [source, preview] : previews)
+      std::cout << preview_text(preview, d.config.vision.merge_size, isatty(STDOUT_FILENO) == 1);
+    std::cout << text << std::flush;
+    for (const std::string& reason : why) std::cerr << "troupe check: " << reason << std::endl;
+  }
+  return why.empty() ? 0 : kRefused;
+}
+
+}  // namespace
+
+int check_command(int argc, char** argv) {
+  const auto outcome = run(argc, argv);
+  if (outcome.ok()) return *outcome;
+  if (std::find(argv + 2, argv + argc, std::string_view("--json")) != argv + argc) {
+    const Error& e = outcome.error();
+    const nlohmann::json answer = {
+        {"error", {{"code", error_code_name(e.code)}, {"message", e.to_string()}, {"exit_code", kRefused}}}};
+    std::cout << answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
+  }
+  std::cerr << "troupe check: " << outcome.error().to_string() << std::endl;
+  return kRefused;
+}
+
+}  // namespace troupe

@@ -1,0 +1,154 @@
+#include "actors/check/data_report.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+
+#include "base/data/batch_plan.h"
+#include "base/data/step_balance.h"
+
+namespace troupe {
+namespace {
+
+constexpr int64_t kPlannedSteps = 20;
+
+Spread spread_of(std::vector<int64_t> values) {
+  Spread s;
+  if (values.empty()) return s;
+  std::sort(values.begin(), values.end());
+  const size_t last = values.size() - 1;
+  s.least = values.front();
+  s.median = values[last / 2];
+  s.high = values[last * 95 / 100];
+  s.most = values.back();
+  for (int64_t v : values) s.total += v;
+  return s;
+}
+
+std::vector<LengthBin> bins_of(const std::vector<int64_t>& lengths) {
+  std::map<int64_t, int64_t> counts;
+  for (int64_t length : lengths) {
+    int64_t from = 1;
+    while (2 * from <= length) from *= 2;
+    ++counts[from];
+  }
+  std::vector<LengthBin> bins;
+  if (counts.empty()) return bins;
+  for (int64_t from = counts.begin()->first; from <= counts.rbegin()->first; from *= 2)
+    bins.push_back({from, counts[from]});
+  return bins;
+}
+
+std::vector<BadGroup> groups_of(const std::vector<BadRecord>& bad) {
+  std::vector<BadGroup> groups;
+  std::map<std::string, size_t> at;
+  for (const BadRecord& record : bad) {
+    const std::string kind = reason_kind(record.reason);
+    const auto [found, added] = at.emplace(kind, groups.size());
+    if (added) groups.push_back({kind, 0});
+    ++groups[found->second].records;
+  }
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const BadGroup& a, const BadGroup& b) { return a.records > b.records; });
+  return groups;
+}
+
+void plan_steps(const JobSpec& spec, const ModelConfig& config, const SampleIndex& index, std::vector<int64_t> usable,
+                DataReport& report) {
+  const auto samples = static_cast<int64_t>(usable.size());
+  report.global_batch = spec.training.global_batch;
+  report.steps = training_steps(spec, samples);
+  if (samples == 0) return;
+  const BatchPlanOptions options = batch_plan_options(spec, config.vision, samples);
+  const GroupSpec* vision = spec.group_of_component("vision");
+  BatchPlanner planner(index, std::move(usable), options);
+  const int64_t planned = std::min(report.steps, kPlannedSteps);
+  report.text_imbalance = report.vision_imbalance = 0;
+  for (int64_t step = 1; step <= planned; ++step) {
+    const StepPlan plan = planner.plan(step);
+    const StepBalance balance =
+        step_balance(plan, index, config.vision, vision ? vision->mesh : Mesh(), spec.data.pack_tokens);
+    report.batch_tokens += plan.tokens;
+    report.text_units += plan.text_units();
+    report.vision_units += plan.vision_units();
+    report.text_imbalance += balance.text_imbalance;
+    report.vision_imbalance += balance.vision_imbalance;
+    report.pack_fill += balance.pack_fill;
+  }
+  const auto n = std::max<int64_t>(planned, 1);
+  for (int64_t* sum : {&report.batch_tokens, &report.text_units, &report.vision_units}) *sum = (*sum + n / 2) / n;
+  for (double* sum : {&report.text_imbalance, &report.vision_imbalance, &report.pack_fill})
+    *sum /= static_cast<double>(n);
+  report.balance_steps = planned;
+  report.epochs = spec.training.epochs
+                      ? *spec.training.epochs
+                      : static_cast<double>(report.steps * report.global_batch) / static_cast<double>(samples);
+}
+
+}  // namespace
+
+std::string reason_kind(const std::string& reason) {
+  std::string kind;
+  for (size_t i = 0; i < reason.size(); ++i) {
+    if (reason[i] == '\'') {
+      const size_t end = reason.find('\'', i + 1);
+      if (end != std::string::npos) {
+        kind += "'...'";
+        i = end;
+        continue;
+      }
+    }
+    const bool digit = std::isdigit(static_cast<unsigned char>(reason[i])) != 0;
+    if (!digit)
+      kind += reason[i];
+    else if (i == 0 || !std::isdigit(static_cast<unsigned char>(reason[i - 1])))
+      kind += 'N';
+  }
+  return kind;
+}
+
+DataReport make_data_report(const JobSpec& spec, const ModelConfig& config, const SampleIndex& index) {
+  DataReport report;
+  std::vector<int64_t> tokens, images, patches, usable;
+  for (size_t i = 0; i < index.samples.size(); ++i) {
+    const SampleView sample = index.samples[i];
+    tokens.push_back(sample.tokens);
+    report.supervised += sample.supervised;
+    report.without_target += sample.supervised == 0;
+    report.text_only += sample.images.empty();
+    report.at_limit += sample.tokens == spec.data.max_sample_tokens;
+    if (!sample.images.empty()) images.push_back(static_cast<int64_t>(sample.images.size()));
+    for (const IndexedImage& image : sample.images) patches.push_back(image.patches());
+    if (spec.eval.split > 0 && in_eval_split(sample, spec.eval.split))
+      ++report.held_out;
+    else
+      usable.push_back(static_cast<int64_t>(i));
+  }
+  report.samples = static_cast<int64_t>(index.samples.size());
+  report.bad = static_cast<int64_t>(index.bad.size());
+  report.records = std::max(index.total_records, report.samples + report.bad);
+  report.too_long = report.records - report.samples - report.bad;
+  report.lengths = bins_of(tokens);
+  report.tokens = spread_of(std::move(tokens));
+  report.images = spread_of(std::move(images));
+  report.patches = spread_of(std::move(patches));
+  report.groups = groups_of(index.bad);
+  plan_steps(spec, config, index, std::move(usable), report);
+  return report;
+}
+
+std::vector<std::string> refusals(const JobSpec& spec, const DataReport& report) {
+  std::vector<std::string> out;
+  if (report.bad > 0 && spec.data.on_bad_record == OnBadRecord::kFail)
+    out.push_back(std::to_string(report.bad) + " of " + std::to_string(report.records) +
+                  " records cannot be used (data.on_bad_record: skip goes on without them)");
+  const int64_t left = report.samples - report.held_out;
+  if (left < spec.training.global_batch)
+    out.push_back(
+        "the data have " + std::to_string(left) + " samples to train on" +
+        (report.held_out > 0 ? " (" + std::to_string(report.held_out) + " more are held out by eval.split)" : "") +
+        ", fewer than training.global_batch " + std::to_string(spec.training.global_batch));
+  return out;
+}
+
+}  // namespace troupe

@@ -1,0 +1,59 @@
+#include "actors/check/preview.h"
+
+namespace troupe {
+namespace {
+
+std::string image_text(const PreviewPart& part, int64_t merge) {
+  const IndexedImage& i = part.image;
+  return "[" + picture_name(part.text) + ": " + std::to_string(i.w) + " x " + std::to_string(i.h) + " patches, " +
+         std::to_string(i.tokens(merge)) + " tokens]";
+}
+
+}  // namespace
+
+Result<Preview> preview_sample(const SampleReader& reader, const SampleView& sample, int64_t merge) {
+  TROUPE_ASSIGN(const Record record, reader.indexed_record(sample));
+  const std::vector<IndexedImage> grids(sample.images.begin(), sample.images.end());
+  if (grids.size() != record.images.size()) return reader.changed(sample, "its number of images differs");
+  TROUPE_ASSIGN(const SampleTokens tokens, reader.tokenize(sample.source, record, &grids));
+  Preview preview{std::string(sample.id), static_cast<int64_t>(tokens.ids.size()), tokens.supervised_count(), {}};
+  size_t at = 0, next_image = 0;
+  while (at < tokens.ids.size()) {
+    if (next_image < tokens.images.size() && static_cast<int64_t>(at) == tokens.images[next_image].token_offset) {
+      preview.parts.push_back({PreviewPart::Kind::kImage, record.images[next_image], tokens.images[next_image]});
+      at += static_cast<size_t>(tokens.images[next_image++].tokens(merge));
+      continue;
+    }
+    size_t end = at + 1;
+    while (end < tokens.ids.size() && tokens.supervised[end] == tokens.supervised[at] &&
+           !(next_image < tokens.images.size() && static_cast<int64_t>(end) == tokens.images[next_image].token_offset))
+      ++end;
+    TROUPE_ASSIGN(std::string text,
+                  reader.form().tokenizer().decode({tokens.ids.begin() + static_cast<ptrdiff_t>(at),
+                                                    tokens.ids.begin() + static_cast<ptrdiff_t>(end)}));
+    preview.parts.push_back(
+        {tokens.supervised[at] ? PreviewPart::Kind::kSupervised : PreviewPart::Kind::kText, std::move(text), {}});
+    at = end;
+  }
+  return preview;
+}
+
+std::string picture_name(const std::string& path) {
+  const size_t comma = path.find(',');
+  return path.starts_with("data:") && comma != std::string::npos ? path.substr(0, comma) + ",..." : path;
+}
+
+std::string preview_text(const Preview& preview, int64_t merge, bool colour) {
+  std::string text = "record '" + preview.id + "': " + std::to_string(preview.tokens) + " tokens, " +
+                     std::to_string(preview.supervised) + " supervised\n";
+  for (const PreviewPart& part : preview.parts) {
+    if (part.kind == PreviewPart::Kind::kText) text += part.text;
+    if (part.kind == PreviewPart::Kind::kImage) text += image_text(part, merge);
+    if (part.kind == PreviewPart::Kind::kSupervised)
+      text += colour ? "\x1b[1;32m" + part.text + "\x1b[0m" : ">>" + part.text + "<<";
+  }
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text + "\n";
+}
+
+}  // namespace troupe

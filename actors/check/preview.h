@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "actors/data/sample_reader.h"
+#include "base/data/sample_index.h"
+
+/// A sample as it is trained on, for a person to read.
+namespace troupe {
+
+/// A run of a sample's text: what is supervised and what is not, or an image.
+struct PreviewPart {
+  enum class Kind { kText, kSupervised, kImage } kind = Kind::kText;
+  std::string text;    // kImage: the path as the record writes it
+  IndexedImage image;  // kImage
+};
+
+struct Preview {
+  std::string id;
+  int64_t tokens = 0, supervised = 0;
+  std::vector<PreviewPart> parts;
+};
+
+/// Tokenizes the sample as training does and reads its tokens back. Errors name the sample.
+Result<Preview> preview_sample(const SampleReader& reader, const SampleView& sample, int64_t merge);
+
+/// A picture's path as a person wants to read it: of a data URI only what stands before its bytes.
+std::string picture_name(const std::string& path);
+
+/// `colour`: supervised text in green; else between >> and <<.
+std::string preview_text(const Preview& preview, int64_t merge, bool colour);
+
+/// One self-contained page: the report, the bad records, and the previews with a thumbnail of each image that can be
+/// decoded.
+Result<std::string> html_page(const std::string& title, const std::string& report, const std::vector<std::string>& bad,
+                              const std::vector<std::pair<int, Preview>>& previews, const SampleReader* reader,
+                              int64_t merge);
+
+}  // namespace troupe

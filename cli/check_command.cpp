@@ -1,0 +1,71 @@
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/config/job_spec_parser.h"
+#include "cli/commands.h"
+#include "cli/exit_codes.h"
+#include "cli/janitor.h"
+#include "cli/planning.h"
+#include "worker/supervision/spawner.h"
+
+namespace troupe::cli {
+namespace {
+
+Status write_file(const std::string& path, const std::string& text) {
+  std::ofstream out(path, std::ios::binary);
+  out << text;
+  out.close();
+  return out ? Status() : internal_error("cannot write " + path);
+}
+
+/// Runs a program to its end with this one's streams: its exit code.
+Result<int> run_to_end(std::vector<std::string> command) {
+  std::vector<char*> pointers;
+  for (std::string& argument : command) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  pid_t pid = -1;
+  if (const int failed = ::posix_spawn(&pid, pointers[0], nullptr, nullptr, pointers.data(), environ); failed != 0)
+    return not_found("cannot start " + command[0] + ": " + std::strerror(failed));
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status)) return WEXITSTATUS(status);
+  return internal_error(command[0] + " was ended by signal " +
+                        std::to_string(WIFSIGNALED(status) ? WTERMSIG(status) : 0));
+}
+
+Result<int> check(const RunOptions& options) {
+  std::optional<Manifest> manifest;
+  if (!options.cluster_file.empty()) {
+    TROUPE_ASSIGN(manifest, load_manifest(options.cluster_file));
+  }
+  TROUPE_ASSIGN(JobSpec spec, load_job_spec(options.job_file, options.overrides));
+  TROUPE_ASSIGN(const PlannedRun run, plan_run(std::move(spec), manifest ? &*manifest : nullptr));
+  const std::string actor = actor_program(options.actor);
+  TROUPE_RETURN_IF_ERROR(worker::check_program(actor));
+  TROUPE_ASSIGN(const auto folder, PrivateFolder::create());
+  const std::string job = folder->path() + "/job.yaml", plan = folder->path() + "/plan.json";
+  TROUPE_RETURN_IF_ERROR(write_file(job, run.job.job_yaml));
+  TROUPE_RETURN_IF_ERROR(write_file(plan, plan_json(run.plan, run.spec).dump()));
+  std::vector<std::string> command{actor,    "check", "--job",  job,
+                                   "--plan", plan,    "--show", std::to_string(options.show)};
+  if (!options.html.empty())
+    command.insert(command.end(), {"--html", std::filesystem::absolute(options.html).string()});
+  if (options.json) command.push_back("--json");
+  return run_to_end(std::move(command));
+}
+
+}  // namespace
+
+int check_command(const RunOptions& options) {
+  const Result<int> code = check(options);
+  return code.ok() ? *code : report(code.error(), options.json);
+}
+
+}  // namespace troupe::cli
