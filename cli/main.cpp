@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "base/config/diagnostics.h"
+#include "cli/bench_dispatch.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 
@@ -30,13 +31,15 @@ struct Given {
 
 void add_job_options(CLI::App& command, RunOptions& run) {
   command.add_option("JOB", run.job_file, "the job spec (YAML)")->required();
-  command.add_option("--set", run.overrides, "override a key of the spec: a.b=value; may be repeated")->allow_extra_args(false);
+  command.add_option("--set", run.overrides, "override a key of the spec: a.b=value; may be repeated")
+      ->allow_extra_args(false);
 }
 
 void add_client_options(CLI::App& command, ClientOptions& client) {
   command.add_option("--driver", client.driver, "the driver's address: HOST:PORT or unix:PATH (else TROUPE_DRIVER)");
   command.add_option("--cluster", client.cluster_file, "the cluster manifest, for address and secrets");
-  command.add_option("--secrets", client.secrets, "the folder with the cluster's certificate and token (else TROUPE_SECRETS)");
+  command.add_option("--secrets", client.secrets,
+                     "the folder with the cluster's certificate and token (else TROUPE_SECRETS)");
   command.add_flag("--json", client.json, "answer as JSON");
 }
 
@@ -45,11 +48,14 @@ void add_running(CLI::App& app, Given& given) {
   add_job_options(*run, given.run);
   run->add_option("--cluster", given.run.cluster_file, "the cluster manifest; without it this machine is the cluster");
   run->add_option("--run-dir", given.run.run_dir, "where the run's files go (default runs/NAME-ID)");
-  run->add_option("--resume", given.run.resume, "a run folder to go on from, or 'auto': continue the run folder if it has a checkpoint, else start");
+  run->add_option("--resume", given.run.resume,
+                  "a run folder to go on from, or 'auto': continue the run folder if it has a checkpoint, else start");
   run->add_option("--actor", given.run.actor, "the actor program (default: troupe-actor beside troupe)");
   run->add_flag("--json", given.run.json, "print the result as JSON on standard output");
-  run->footer("Examples:\n  troupe run job.yaml\n  troupe run job.yaml --set training.steps=10 --run-dir runs/try\n"
-              "  troupe run job.yaml --cluster cluster.yaml --resume auto\nCtrl-C stops at once (exit 130); SIGTERM saves first (exit 75).");
+  run->footer(
+      "Examples:\n  troupe run job.yaml\n  troupe run job.yaml --set training.steps=10 --run-dir runs/try\n"
+      "  troupe run job.yaml --cluster cluster.yaml --resume auto\nCtrl-C stops at once (exit 130); SIGTERM saves "
+      "first (exit 75).");
   run->callback([&given] { given.exit_code = run_command(given.run); });
 
   CLI::App* plan = app.add_subcommand("plan", "show groups, slots, parameters and memory without running");
@@ -63,12 +69,15 @@ void add_running(CLI::App& app, Given& given) {
   add_job_options(*eval, given.run);
   eval->add_option("--model", given.run.model, "the Hugging Face folder to evaluate")->required();
   eval->add_option("--show", given.run.show, "print that many questions with expected and predicted answers");
-  eval->add_flag("--shuffle-images", given.run.shuffle_images, "exchange the images between records, to see whether they matter");
+  eval->add_flag("--shuffle-images", given.run.shuffle_images,
+                 "exchange the images between records, to see whether they matter");
   eval->add_option("--cluster", given.run.cluster_file, "the cluster manifest");
   eval->add_option("--run-dir", given.run.run_dir, "keep the evaluation's files here");
   eval->add_option("--actor", given.run.actor, "the actor program (default: troupe-actor beside troupe)");
   eval->add_flag("--json", given.run.json, "answer as JSON");
-  eval->footer("Examples:\n  troupe eval job.yaml --model runs/try/export --show 5\n  troupe eval job.yaml --model DIR --shuffle-images --json");
+  eval->footer(
+      "Examples:\n  troupe eval job.yaml --model runs/try/export --show 5\n  troupe eval job.yaml --model DIR "
+      "--shuffle-images --json");
   eval->callback([&given] {
     given.run.evaluate = true;
     given.exit_code = run_command(given.run);
@@ -101,7 +110,9 @@ void add_cluster(CLI::App& app, Given& given) {
   worker->add_option("--cluster", given.worker.cluster_file, "the cluster manifest");
   worker->add_option("--secrets", given.worker.secrets, "the folder with the cluster's certificate and token");
   worker->add_option("--actor", given.worker.actor, "the actor program (default: troupe-actor beside troupe)");
-  worker->footer("Examples:\n  troupe worker --cluster cluster.yaml --node a\n  troupe worker --driver 10.0.0.1:7411 --secrets cluster.secrets --node a");
+  worker->footer(
+      "Examples:\n  troupe worker --cluster cluster.yaml --node a\n  troupe worker --driver 10.0.0.1:7411 --secrets "
+      "cluster.secrets --node a");
   worker->callback([&given] { given.exit_code = worker_command(given.worker); });
 }
 
@@ -127,7 +138,9 @@ void add_clients(CLI::App& app, Given& given) {
   logs->add_option("--group", given.group, "only hosts with ranks of this group");
   logs->add_option("--rank", given.rank, "only hosts with this rank");
   logs->add_flag("--follow", given.follow, "go on until the job ends");
-  logs->footer("Examples:\n  troupe logs runs/try --group text --rank 0\n  troupe logs 1f2e3d4c --cluster cluster.yaml --follow");
+  logs->footer(
+      "Examples:\n  troupe logs runs/try --group text --rank 0\n  troupe logs 1f2e3d4c --cluster cluster.yaml "
+      "--follow");
   logs->callback([&given] { given.exit_code = logs_command(given.client, given.group, given.rank, given.follow); });
 
   CLI::App* trace = app.add_subcommand("trace", "merge the traces of a run's hosts into one file for ui.perfetto.dev");
@@ -145,11 +158,16 @@ void add_clients(CLI::App& app, Given& given) {
 }
 
 void add_others(CLI::App& app, Given& given) {
-  CLI::App* bench = app.add_subcommand("bench", "measure; carried out by troupe-actor, which takes all further options");
+  CLI::App* bench = app.add_subcommand("bench", "measure: step, dispatch, ...; `troupe bench NAME --help` says more");
   bench->prefix_command();
   bench->add_option("--actor", given.run.actor, "the actor program (default: troupe-actor beside troupe)");
-  bench->footer("Example:\n  troupe bench step --device cpu --json");
+  bench->footer("Examples:\n  troupe bench dispatch --hosts 8+8\n  troupe bench step --device cpu --json");
   bench->callback([&given, bench] {
+    const std::vector<std::string> rest = bench->remaining();
+    if (!rest.empty() && rest.front() == "dispatch") {
+      given.exit_code = bench_dispatch_command(given.run.actor, {rest.begin() + 1, rest.end()});
+      return;
+    }
     std::vector<std::string> arguments{"bench"};
     for (const std::string& argument : bench->remaining()) arguments.push_back(argument);
     given.exit_code = actor_command(given.run.actor, arguments);
@@ -175,8 +193,8 @@ bool unknown_verb(const CLI::App& app, int argc, char** argv) {
   const std::string near = nearest_word(given, verbs);
   std::string valid;
   for (const std::string& verb : verbs) valid += (valid.empty() ? "" : ", ") + verb;
-  std::fprintf(stderr, "troupe: unknown verb '%s'%s; valid: %s\n", given.c_str(), near.empty() ? "" : ("; did you mean '" + near + "'?").c_str(),
-               valid.c_str());
+  std::fprintf(stderr, "troupe: unknown verb '%s'%s; valid: %s\n", given.c_str(),
+               near.empty() ? "" : ("; did you mean '" + near + "'?").c_str(), valid.c_str());
   return true;
 }
 
@@ -185,8 +203,9 @@ int run_main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("troupe ") + TROUPE_VERSION + " (" + TROUPE_BUILD + ")");
   app.require_subcommand(1);
   app.fallthrough(false);
-  app.footer("Examples:\n  troupe run job.yaml\n  troupe plan job.yaml\n  troupe status runs/try\n"
-             "Exit codes: 0 done, 1 failed, 2 refused, 3 no driver, 4 outcome unknown, 75 saved and resumable, 130 stopped.");
+  app.footer(
+      "Examples:\n  troupe run job.yaml\n  troupe plan job.yaml\n  troupe status runs/try\n"
+      "Exit codes: 0 done, 1 failed, 2 refused, 3 no driver, 4 outcome unknown, 75 saved and resumable, 130 stopped.");
   Given given;
   add_running(app, given);
   add_check(app, given);

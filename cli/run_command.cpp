@@ -12,15 +12,13 @@
 #include "base/config/job_spec_parser.h"
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/embedded.h"
 #include "cli/evaluation_text.h"
 #include "cli/exit_codes.h"
-#include "cli/janitor.h"
 #include "cli/planning.h"
 #include "cli/signals.h"
-#include "driver/rpc/server.h"
-#include "worker/rpc/worker.h"
-#include "worker/supervision/spawner.h"
 #include "driver/plan/instruction_order.h"
+#include "worker/supervision/spawner.h"
 
 namespace troupe::cli {
 namespace fs = std::filesystem;
@@ -29,75 +27,6 @@ using std::chrono::milliseconds;
 namespace {
 
 constexpr milliseconds kSignalPoll{50};
-
-/// What `run` and `eval` start on this machine beside the driver: one worker in this process, or a worker process a node.
-class Workers {
- public:
-  virtual ~Workers() = default;
-  /// The error that ended them, if one did.
-  virtual std::optional<Error> failed() = 0;
-};
-
-class EmbeddedWorker final : public Workers {
- public:
-  static Result<std::unique_ptr<Workers>> start(const std::string& address, const std::string& actor) {
-    worker::WorkerOptions options;
-    options.node = kLocalNode;
-    options.driver_address = address;
-    options.actor_program = actor;
-    TROUPE_ASSIGN(auto created, worker::Worker::create(std::move(options)));
-    return std::unique_ptr<Workers>(new EmbeddedWorker(std::move(created)));
-  }
-  ~EmbeddedWorker() override {
-    worker_->request_stop();
-    thread_.join();
-  }
-  std::optional<Error> failed() override { return std::nullopt; }
-
- private:
-  explicit EmbeddedWorker(std::unique_ptr<worker::Worker> created)
-      : worker_(std::move(created)), thread_([this] { static_cast<void>(worker_->run()); }) {}
-  std::unique_ptr<worker::Worker> worker_;
-  std::thread thread_;
-};
-
-class WorkerProcesses final : public Workers {
- public:
-  static Result<std::unique_ptr<Workers>> start(const Manifest& manifest, const std::string& address, const std::string& actor,
-                                                const std::string& log_folder) {
-    auto workers = std::make_unique<WorkerProcesses>();
-    TROUPE_ASSIGN(workers->spawner_, worker::Spawner::create([](int, int, int) {}));
-    for (const ManifestNode& node : manifest.nodes) {
-      worker::SpawnSpec spec;
-      spec.arguments = {own_program(), "worker", "--driver", address, "--node", node.name, "--cluster", manifest.file, "--actor", actor};
-      spec.output_path = log_folder + "/worker-" + node.name + ".log";
-      TROUPE_ASSIGN(int pid, workers->spawner_->spawn(spec));
-      workers->pids_.push_back(pid);
-    }
-    return std::unique_ptr<Workers>(std::move(workers));
-  }
-  ~WorkerProcesses() override = default;  // the spawner kills what did not leave by itself
-  std::optional<Error> failed() override { return std::nullopt; }
-
- private:
-  std::unique_ptr<worker::Spawner> spawner_;
-  std::vector<int> pids_;
-};
-
-/// The parts of an embedded run, in the order in which they end (last first).
-struct Embedded {
-  std::unique_ptr<PrivateFolder> folder;
-  std::unique_ptr<driver::Driver> driver;
-  std::unique_ptr<driver::Server> server;
-  std::unique_ptr<Workers> workers;
-  ~Embedded() {
-    if (driver) driver->close();
-    workers.reset();
-    if (server) server->shutdown();
-    server.reset();  // its last callbacks still speak to the driver
-    driver.reset();
-  }
-};
 
 /// What is known before anything is started.
 struct Prepared {
@@ -118,7 +47,9 @@ Result<Prepared> prepare(const RunOptions& options) {
   }
   TROUPE_ASSIGN(JobSpec spec, load_job_spec(options.job_file, overrides));
   if (options.evaluate && spec.eval.sources.empty() && spec.eval.split <= 0)
-    return invalid_argument(options.job_file + ": key 'eval': names no records to evaluate; valid: split: FRACTION or sources: [{path: FILE}], in the file or by --set");
+    return invalid_argument(options.job_file +
+                            ": key 'eval': names no records to evaluate; valid: split: FRACTION or sources: [{path: "
+                            "FILE}], in the file or by --set");
   const Manifest* manifest = prepared.manifest ? &*prepared.manifest : nullptr;
   TROUPE_ASSIGN(prepared.run, plan_run(std::move(spec), manifest));
   prepared.actor = actor_program(options.actor);
@@ -146,39 +77,6 @@ Status choose_folder(const RunOptions& options, const PlannedRun& prepared, driv
   TROUPE_RETURN_IF_ERROR(check_writable(job.run_folder));
   if (options.evaluate) return {};
   return check_disk(prepared.plan, prepared.spec, job.run_folder, free_disk_bytes(job.run_folder));
-}
-
-Status start_driver(Embedded& embedded, const std::optional<Manifest>& manifest) {
-  TROUPE_ASSIGN(embedded.folder, PrivateFolder::create());
-  block_signals();
-  driver::DriverOptions driver_options;
-  driver::ServerOptions server_options;
-  driver_options.workers = expected_workers(manifest ? &*manifest : nullptr);
-  server_options.address = "unix:" + embedded.folder->path() + "/driver.sock";
-  if (manifest) {
-    driver_options.register_timeout = manifest->timeouts.register_worker;
-    driver_options.lease = manifest->timeouts.lease;
-    server_options.address = manifest->control_address;
-    TROUPE_RETURN_IF_ERROR(driver::make_secrets(manifest->secrets_folder()));
-    server_options.secrets = secrets_in(manifest->secrets_folder());
-  }
-  server_options.planner = [](const driver::SubmitOrder&) -> Result<driver::PlannedJob> {
-    return make_error(ErrorCode::kFailedPrecondition, "this driver belongs to one `troupe run` and takes no other job");
-  };
-  TROUPE_ASSIGN(embedded.driver, driver::Driver::create(std::move(driver_options)));
-  TROUPE_ASSIGN(embedded.server, driver::Server::create(std::move(server_options), *embedded.driver));
-  embedded.driver->set_address(embedded.server->address());
-  return {};
-}
-
-Status start_workers(Embedded& embedded, const Prepared& prepared, const std::string& run_folder) {
-  const std::string& address = embedded.server->address();
-  if (!prepared.manifest) {
-    TROUPE_ASSIGN(embedded.workers, EmbeddedWorker::start(address, prepared.actor));
-  } else if (prepared.manifest->launch == LaunchKind::kLocal) {
-    TROUPE_ASSIGN(embedded.workers, WorkerProcesses::start(*prepared.manifest, address, prepared.actor, run_folder + "/logs"));
-  }
-  return {};
 }
 
 /// An evaluation that went well leaves nothing but its answer.
@@ -222,8 +120,9 @@ int run_planned(const RunOptions& options, Prepared prepared) {
   });
   if (!watching) return report(watching.error(), options.json);
   if (prepared.manifest && prepared.manifest->launch == LaunchKind::kManual)
-    console.line("waiting for workers: start `troupe worker --cluster " + options.cluster_file + " --node NAME` on each node");
-  started = start_workers(embedded, prepared, run_folder);
+    console.line("waiting for workers: start `troupe worker --cluster " + options.cluster_file +
+                 " --node NAME` on each node");
+  started = start_workers(embedded, prepared.manifest, prepared.actor, run_folder);
   if (!started.ok()) {
     console.line(started.error().to_string());
     static_cast<void>(embedded.driver->cancel(*id));

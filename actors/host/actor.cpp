@@ -59,10 +59,13 @@ Status Actor::set_up() {
   const bool training = job_.trained(group_) && job_.assignment.mode == "train";
   if (job_.spec.model.init == ModelInit::kRandom) initialise_random(*store_, job_.spec.training.seed);
   if (training) optimizer_ = create_group_optimizer(*store_, *world_, job_.spec.training.optimizer, group.zero);
-  if (job_.spec.model.init == ModelInit::kPretrained) TROUPE_RETURN_IF_ERROR(load_pretrained(*store_, job_.spec.model.path, optimizer_.get()));
+  if (job_.spec.model.init == ModelInit::kPretrained)
+    TROUPE_RETURN_IF_ERROR(load_pretrained(*store_, job_.spec.model.path, optimizer_.get()));
   return make_model();
 }
 
-void Actor::zero_gradients() { store_->zero_gradients(); }
+void Actor::zero_gradients() {
+  if (store_) store_->zero_gradients();
+}
 
 }  // namespace troupe

@@ -21,8 +21,9 @@ namespace troupe {
 /// What an actor adds to the numbers of a step; summed over ranks in rank order, then over groups in spec order.
 struct StepSums {
   double norm_squared = 0, non_finite = 0;
-  double loss = 0, targets = 0, correct = 0;   // counted on tp rank 0 of each text lane
-  double samples = 0, exact = 0;               // evaluation: samples with targets, and those answered exactly (end of turn not counted)
+  double loss = 0, targets = 0, correct = 0;  // counted on tp rank 0 of each text lane
+  double samples = 0,
+         exact = 0;  // evaluation: samples with targets, and those answered exactly (end of turn not counted)
   double wire_rows = 0, in_process_rows = 0;
   static constexpr size_t kCount = 9;
   std::vector<double> to_numbers() const;
@@ -46,10 +47,11 @@ struct SampleLoss {
 /// Owner thread only. Tensor errors leave as exceptions and are caught by the executor.
 class Actor {
  public:
-  Actor(const JobContext& job, int group, int rank, Boundary& boundary) : job_(job), boundary_(boundary), group_(group), rank_(rank) {}
+  Actor(const JobContext& job, int group, int rank, Boundary& boundary)
+      : job_(job), boundary_(boundary), group_(group), rank_(rank) {}
   virtual ~Actor() = default;
   /// Connects the world, makes parameters, model and (when trained) optimizer, loads weights.
-  Status set_up();
+  virtual Status set_up();
   int group() const { return group_; }
   int rank() const { return rank_; }
   World& world() { return *world_; }

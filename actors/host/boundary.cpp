@@ -121,6 +121,10 @@ Result<const Boundary::Route*> Boundary::route(const Crossing& crossing) {
   return entry.get();
 }
 
+int64_t Boundary::producer_row_count(int producer, int u) {
+  return static_cast<int64_t>(encoder_rows(u).ranks[static_cast<size_t>(producer)].rows.size());
+}
+
 int64_t Boundary::consumer_row_count(int consumer, int m) {
   return static_cast<int64_t>(decoder_rows(m).ranks[static_cast<size_t>(consumer)].rows.size());
 }
@@ -141,8 +145,9 @@ MessageTag Boundary::tag(int producer_unit, int consumer_unit, int from, int to,
 Span Boundary::span(SpanKind kind, const char* name, const MessageTag& message, bool sends) const {
   // Forward the encoder sends, backward the decoder.
   const bool encoder = sends != message.backward;
-  Span s = job_.span(kind, name, message.step, encoder ? job_.encoder : job_.decoder,
-                     sends ? message.from_rank : message.to_rank, encoder ? message.producer_unit : message.consumer_unit);
+  Span s =
+      job_.span(kind, name, message.step, encoder ? job_.encoder : job_.decoder,
+                sends ? message.from_rank : message.to_rank, encoder ? message.producer_unit : message.consumer_unit);
   s.peer_group = encoder ? job_.decoder : job_.encoder;
   s.peer_rank = sends ? message.to_rank : message.from_rank;
   s.peer_unit = encoder ? message.consumer_unit : message.producer_unit;

@@ -44,6 +44,8 @@ class Boundary {
   Status send(const Crossing& crossing, int from, const at::Tensor& rows);
   /// Places what arrives for rank `to` of the receiving group into `into` [n, H], its local rows.
   Status receive(const Crossing& crossing, int to, at::Tensor& into);
+  /// Rows that an encoder rank makes of unit u.
+  int64_t producer_row_count(int producer, int u);
   /// Rows that a decoder rank holds of unit m.
   int64_t consumer_row_count(int consumer, int m);
 

@@ -25,22 +25,25 @@ struct SlotInfo {
 /// Everything that a host derives its work from. Sent once a generation.
 struct HostAssignment {
   std::string job_id;
-  std::string mode;          // "train" | "eval"
+  std::string mode;  // "train" | "eval" | "dispatch" (training of no-ops, for benches)
   std::string run_folder;
-  std::string job_yaml;      // the spec as resolved
+  std::string job_yaml;  // the spec as resolved
   Generation generation;
   Term term;
   SlotId self;
   std::vector<SlotInfo> slots;
   std::vector<std::vector<int>> group_slots;  // [group in spec order][rank] -> slot
-  std::string index_path;       // of data.sources ("" with data.synthetic)
-  std::string eval_index_path;  // of eval.sources, or "" when there are none
-  std::string resume_from;      // checkpoint folder, or ""
-  std::string command_json;     // extra arguments of eval and other modes, "{}" when none
+  std::string index_path;                     // of data.sources ("" with data.synthetic)
+  std::string eval_index_path;                // of eval.sources, or "" when there are none
+  std::string resume_from;                    // checkpoint folder, or ""
+  std::string command_json;                   // extra arguments of eval and other modes, "{}" when none
 };
 
-/// Grants are monotone and never revoked: the host may run every step up to `run_through`; `stop_after` (>= 0) is the last step of all:
-/// after it the host finishes in order. `save_at` (>= 0): write a checkpoint after that step.
+/// Whether the job's actors do nothing: what is measured is all that is around them.
+inline bool is_dispatch(const HostAssignment& assignment) { return assignment.mode == "dispatch"; }
+
+/// Grants are monotone and never revoked: the host may run every step up to `run_through`; `stop_after` (>= 0) is the
+/// last step of all: after it the host finishes in order. `save_at` (>= 0): write a checkpoint after that step.
 struct Grant {
   Generation generation;
   int64_t run_through = 0;
@@ -49,6 +52,9 @@ struct Grant {
 };
 
 /// Thread-safe. Reports are queued and sent by the control client's own thread; they never block on the driver.
+/// Prepared and done steps are gathered for 50 ms while the grants last longer than 100 ms at the present pace, for 1
+/// ms otherwise, and sent before a host waits for a grant; what is gathered is bounded by the grants (and by 1,024
+/// steps a message). All other reports leave at once, behind what was gathered.
 class HostControl {
  public:
   virtual ~HostControl() = default;
@@ -60,7 +66,8 @@ class HostControl {
   virtual void report_ready() = 0;
   /// Batches up to `step` are decoded.
   virtual void report_prepared(int64_t step) = 0;
-  /// Waits for a grant that covers `step` or says to stop before it. Cancelled when the job ends, Unavailable when the driver is lost.
+  /// Waits for a grant that covers `step` or says to stop before it. Cancelled when the job ends, Unavailable when the
+  /// driver is lost.
   virtual Result<Grant> wait_grant(int64_t step, std::chrono::milliseconds timeout) = 0;
   /// One line of metrics.jsonl (a JSON object), sent by one host a step (the one with rank 0 of the last group), plus
   /// `local`: {"peak_memory_mib": ..., ...} sent by every host.
@@ -82,7 +89,8 @@ class HostControl {
   virtual bool stop_requested() const = 0;
 };
 
-/// Connects to driver and worker with what the worker put into the environment and argument list, says hello, receives the assignment.
+/// Connects to driver and worker with what the worker put into the environment and argument list, says hello, receives
+/// the assignment.
 Result<std::unique_ptr<HostControl>> connect_host_control(int argc, char** argv);
 
 }  // namespace troupe

@@ -15,6 +15,7 @@
 #include "actors/host/meeting.h"
 #include "actors/host/memory.h"
 #include "actors/host/metrics.h"
+#include "actors/host/noop_actor.h"
 #include "actors/host/profile.h"
 #include "base/checkpoint/checkpoint_folder.h"
 
@@ -23,6 +24,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::minutes kGrantTimeout{60}, kInputTimeout{60};
+constexpr size_t kStepsAhead = 4096;  // of what is small; see StepFeed
 
 /// Allocation owner numbers: 0 is what belongs to no actor.
 int owner_of(size_t actor) { return static_cast<int>(actor) + 1; }
@@ -44,11 +46,16 @@ Result<std::unique_ptr<Host>> Host::create(HostControl& control) {
 Status Host::make_actors() {
   job_->control->report_phase("connecting boundaries");
   TROUPE_ASSIGN(boundary_, Boundary::create(*job_));
+  const auto arguments = nlohmann::json::parse(job_->assignment.command_json, nullptr, false);
+  const bool with_rows = arguments.is_object() && arguments.value("rows", false);
   const auto& groups = job_->assignment.group_slots;
   for (size_t g = 0; g < groups.size(); ++g)
     for (size_t r = 0; r < groups[g].size(); ++r) {
       if (SlotId(groups[g][r]) != job_->assignment.self) continue;
-      if (static_cast<int>(g) == job_->encoder) {
+      if (is_dispatch(job_->assignment)) {
+        actors_.push_back(
+            std::make_unique<NoopActor>(*job_, static_cast<int>(g), static_cast<int>(r), *boundary_, with_rows));
+      } else if (static_cast<int>(g) == job_->encoder) {
         actors_.push_back(std::make_unique<VisionActor>(*job_, static_cast<int>(g), static_cast<int>(r), *boundary_));
       } else {
         actors_.push_back(std::make_unique<TextActor>(*job_, static_cast<int>(g), static_cast<int>(r), *boundary_));
@@ -65,6 +72,7 @@ Status Host::make_actors() {
 
 std::vector<FeedMember> Host::members() const {
   std::vector<FeedMember> result;
+  if (is_dispatch(job_->assignment)) return result;  // no-ops look at no input
   for (const auto& actor : actors_) result.push_back({actor->group(), actor->rank()});
   return result;
 }
@@ -75,14 +83,17 @@ Status Host::run() {
 }
 
 Status Host::train() {
-  if (is_leader(*job_)) TROUPE_RETURN_IF_ERROR(discard_unfinished(job_->assignment.run_folder));  // nobody saves before all are ready
-  StepFeed feed(*job_, members(), last_step_ + 1, job_->steps, /*ahead=*/2);
-  if (is_leader(*job_)) job_->control->report_event("training_plan", "{\"steps\": " + std::to_string(job_->steps) + "}");
+  if (is_leader(*job_))
+    TROUPE_RETURN_IF_ERROR(discard_unfinished(job_->assignment.run_folder));  // nobody saves before all are ready
+  StepFeed feed(*job_, members(), last_step_ + 1, job_->steps, kStepsAhead);
+  if (is_leader(*job_))
+    job_->control->report_event("training_plan", "{\"steps\": " + std::to_string(job_->steps) + "}");
   job_->control->report_ready();
   bool complete = true;
   Profile profile(*job_, actors_);
   for (int64_t step = last_step_ + 1; step <= job_->steps; ++step) {
-    // The input first: a step is granted when every host has prepared it, so a host whose data fails would wait for a grant in vain.
+    // The input first: a step is granted when every host has prepared it, so a host whose data fails would wait for a
+    // grant in vain.
     TROUPE_ASSIGN(StepInput input, feed.take(kInputTimeout));
     TROUPE_ASSIGN(const Grant grant, job_->control->wait_grant(step, kGrantTimeout));
     if (grant.stop_after >= 0 && step > grant.stop_after) {
@@ -93,7 +104,8 @@ Status Host::train() {
     TROUPE_RETURN_IF_ERROR(train_step(input));
     profile.after(step);
     const EvalSpec& eval = job_->spec.eval;
-    if (eval.every > 0 && (step % eval.every == 0 || step == job_->steps)) TROUPE_RETURN_IF_ERROR(evaluate_and_report(step));
+    if (eval.every > 0 && (step % eval.every == 0 || step == job_->steps))
+      TROUPE_RETURN_IF_ERROR(evaluate_and_report(step));
     const int64_t every = job_->spec.checkpoint.every;
     if ((every > 0 && step % every == 0) || grant.save_at == step) TROUPE_RETURN_IF_ERROR(save(step));
   }
@@ -117,7 +129,8 @@ Status Host::train_step(StepInput& input) {
   const auto& dumps = job_->spec.debug.steps;
   const bool dump = std::find(dumps.begin(), dumps.end(), step) != dumps.end();
   for (const auto& actor : actors_)
-    if (auto* text = dynamic_cast<TextActor*>(actor.get())) text->keep_vision_rows(dump && job_->spec.debug.vision_rows);
+    if (auto* text = dynamic_cast<TextActor*>(actor.get()))
+      text->keep_vision_rows(dump && job_->spec.debug.vision_rows);
   GradientHook hook;
   if (dump) hook = [&](int64_t) { return dump_step(*job_, actors_, input.plan); };
   TROUPE_ASSIGN(const StepOutcome outcome, executor_->train(input, step - skipped_total_, hook));
@@ -130,12 +143,14 @@ Status Host::train_step(StepInput& input) {
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   std::string line;
   for (const auto& actor : actors_)
-    if (actor->group() == job_->decoder && actor->rank() == 0) line = step_line(*job_, input.plan, outcome, seconds, skipped_total_, attempt_);
+    if (actor->group() == job_->decoder && actor->rank() == 0)
+      line = step_line(*job_, input.plan, outcome, seconds, skipped_total_, attempt_);
   job_->control->report_step(step, line, local_line(*job_, actors_, peaks));
   if (outcome.skipped && skipped_in_row_ >= job_->spec.training.max_skipped)
-    return make_error(ErrorCode::kFailedPrecondition, "the loss or a gradient was not finite in " + std::to_string(skipped_in_row_) +
-                                                          " steps in a row, up to step " + std::to_string(step) +
-                                                          " (training.max_skipped); lower training.optimizer.lr or look at the data of these steps");
+    return make_error(ErrorCode::kFailedPrecondition,
+                      "the loss or a gradient was not finite in " + std::to_string(skipped_in_row_) +
+                          " steps in a row, up to step " + std::to_string(step) +
+                          " (training.max_skipped); lower training.optimizer.lr or look at the data of these steps");
   return {};
 }
 
@@ -188,7 +203,10 @@ Status Host::run_evaluation() {
   for (const ShownAnswer& answer : result.shown) {
     TROUPE_ASSIGN(const SampleText text, data.text(answer.sample));
     TROUPE_ASSIGN(const std::string predicted, data.decode(answer.predicted));
-    line["show"].push_back({{"id", data.index().samples[static_cast<size_t>(answer.sample)].id}, {"question", text.question}, {"expected", text.answer}, {"predicted", predicted}});
+    line["show"].push_back({{"id", data.index().samples[static_cast<size_t>(answer.sample)].id},
+                            {"question", text.question},
+                            {"expected", text.answer},
+                            {"predicted", predicted}});
   }
   bool speaker = false;  // the host that has collected the answers
   for (const auto& actor : actors_) speaker = speaker || (actor->group() == job_->decoder && actor->rank() == 0);

@@ -22,11 +22,13 @@ Status open_data(JobContext& job) {
     job.data = open_synthetic_dataset(*job.spec.data.synthetic, job.config, job.spec.training.seed);
   } else {
     TROUPE_ASSIGN(SampleIndex index, SampleIndex::read(a.index_path));
-    TROUPE_ASSIGN(job.data, open_dataset(job.spec.data, job.spec.data.sources, job.spec.model.path, job.config, std::move(index)));
+    TROUPE_ASSIGN(job.data, open_dataset(job.spec.data, job.spec.data.sources, job.spec.model.path, job.config,
+                                         std::move(index)));
   }
   if (!a.eval_index_path.empty()) {
     TROUPE_ASSIGN(SampleIndex index, SampleIndex::read(a.eval_index_path));
-    TROUPE_ASSIGN(job.eval_data, open_dataset(job.spec.data, job.spec.eval.sources, job.spec.model.path, job.config, std::move(index)));
+    TROUPE_ASSIGN(job.eval_data, open_dataset(job.spec.data, job.spec.eval.sources, job.spec.model.path, job.config,
+                                              std::move(index)));
   }
   const auto& samples = job.data->index().samples;
   for (size_t s = 0; s < samples.size(); ++s) {
@@ -39,14 +41,16 @@ Status open_data(JobContext& job) {
   }
   if (job.spec.eval.max_samples > 0 && static_cast<int64_t>(job.eval_samples.size()) > job.spec.eval.max_samples)
     job.eval_samples.resize(static_cast<size_t>(job.spec.eval.max_samples));
-  if (job.training_samples.empty() && a.mode == "train") return invalid_argument("data.sources: no sample is left to train on");
+  if (job.training_samples.empty() && a.mode == "train")
+    return invalid_argument("data.sources: no sample is left to train on");
   return {};
 }
 
 }  // namespace
 
 bool JobContext::trained(int g) const {
-  return std::any_of(group(g).components.begin(), group(g).components.end(), [&](const std::string& c) { return spec.components.at(c).train; });
+  return std::any_of(group(g).components.begin(), group(g).components.end(),
+                     [&](const std::string& c) { return spec.components.at(c).train; });
 }
 
 Span JobContext::span(SpanKind kind, const char* name, int64_t step, int group, int rank, int unit) const {
@@ -72,7 +76,7 @@ Result<std::unique_ptr<JobContext>> make_job_context(HostControl& control) {
     return invalid_argument("groups: vision and text must be trained by two different groups");
   control.report_phase("opening the data");
   TROUPE_RETURN_IF_ERROR(open_data(*job));
-  job->training = record_training_loop(job->spec);
+  job->training = is_dispatch(job->assignment) ? record_dispatch_loop(job->spec) : record_training_loop(job->spec);
   job->evaluation = record_evaluation_loop(job->spec);
   job->steps = training_steps(job->spec, static_cast<int64_t>(job->training_samples.size()));
   return job;

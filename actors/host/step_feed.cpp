@@ -11,6 +11,21 @@
 namespace troupe {
 namespace {
 
+constexpr size_t kLeastAhead = 2;  // whatever they take
+constexpr size_t kAheadBytes = 16 << 20;
+
+/// What a prepared step holds.
+size_t input_bytes(const StepInput& input) {
+  size_t bytes =
+      sizeof(StepPlan) + input.plan.samples.size() * sizeof(int64_t) + input.plan.images.size() * sizeof(StepImage);
+  for (const auto& units : input.vision)
+    for (const VisionUnitInput& unit : units) bytes += unit.patches.nbytes();
+  for (const auto& units : input.text)
+    for (const TextUnitBatch& unit : units)
+      bytes += unit.ids.nbytes() + unit.positions.nbytes() + unit.loss_rows.nbytes() + unit.targets.nbytes();
+  return bytes;
+}
+
 at::Tensor int64_tensor(const std::vector<int64_t>& values) {
   at::Tensor t = at::empty({static_cast<int64_t>(values.size())}, at::kLong);
   std::copy(values.begin(), values.end(), t.data_ptr<int64_t>());
@@ -36,7 +51,8 @@ Status for_each_index(int threads, size_t n, const std::function<Status(size_t)>
 }
 
 /// The rows of the unit's images that this rank works on; images of which it holds nothing are not decoded.
-Result<VisionUnitInput> vision_input(const JobContext& job, const Dataset& data, const StepPlan& plan, const FeedMember& member, int unit,
+Result<VisionUnitInput> vision_input(const JobContext& job, const Dataset& data, const StepPlan& plan,
+                                     const FeedMember& member, int unit,
                                      const std::vector<std::pair<int64_t, int>>& image_of) {
   const Mesh& mesh = job.group(member.group).mesh;
   const int lane = mesh.coordinate(member.rank, Axis::kDp), sp_rank = mesh.coordinate(member.rank, Axis::kSp);
@@ -49,7 +65,8 @@ Result<VisionUnitInput> vision_input(const JobContext& job, const Dataset& data,
   // Local positions and image-relative patch numbers, image by image.
   std::vector<std::vector<int64_t>> targets(images.size()), sources(images.size());
   for (size_t i = 0; i < wanted.size(); ++i) {
-    const auto image = static_cast<size_t>(std::upper_bound(starts.begin(), starts.end(), wanted[i]) - starts.begin() - 1);
+    const auto image =
+        static_cast<size_t>(std::upper_bound(starts.begin(), starts.end(), wanted[i]) - starts.begin() - 1);
     targets[image].push_back(static_cast<int64_t>(i));
     sources[image].push_back(wanted[i] - starts[image]);
   }
@@ -60,23 +77,27 @@ Result<VisionUnitInput> vision_input(const JobContext& job, const Dataset& data,
     const auto at_image = static_cast<size_t>(images[i]);
     const StepImage& image = plan.images[at_image];
     const std::pair<int64_t, int> seen =
-        image_of.empty() ? std::pair<int64_t, int>(plan.samples[static_cast<size_t>(image.sample)], image.image) : image_of[at_image];
+        image_of.empty() ? std::pair<int64_t, int>(plan.samples[static_cast<size_t>(image.sample)], image.image)
+                         : image_of[at_image];
     TROUPE_ASSIGN(const at::Tensor patches, data.patches(seen.first, seen.second));
     if (patches.size(0) != image.grid.patches())
-      return data_loss("sample " + std::string(data.index().samples[static_cast<size_t>(seen.first)].id) + ": image " + std::to_string(seen.second) + " has " +
-                       std::to_string(patches.size(0)) + " patches, the index says " + std::to_string(image.grid.patches()) +
+      return data_loss("sample " + std::string(data.index().samples[static_cast<size_t>(seen.first)].id) + ": image " +
+                       std::to_string(seen.second) + " has " + std::to_string(patches.size(0)) +
+                       " patches, the index says " + std::to_string(image.grid.patches()) +
                        " (did the file change after indexing?)");
     const auto row_bytes = static_cast<size_t>(patches.size(1)) * sizeof(float);
     const auto* from = static_cast<const char*>(patches.const_data_ptr());
     auto* to = static_cast<char*>(input.patches.mutable_data_ptr());
     for (size_t r = 0; r < targets[i].size(); ++r)
-      std::copy_n(from + static_cast<size_t>(sources[i][r]) * row_bytes, row_bytes, to + static_cast<size_t>(targets[i][r]) * row_bytes);
+      std::copy_n(from + static_cast<size_t>(sources[i][r]) * row_bytes, row_bytes,
+                  to + static_cast<size_t>(targets[i][r]) * row_bytes);
     return {};
   }));
   return input;
 }
 
-Result<TextUnitBatch> text_input(const JobContext& job, const Dataset& data, const StepPlan& plan, const FeedMember& member, int unit) {
+Result<TextUnitBatch> text_input(const JobContext& job, const Dataset& data, const StepPlan& plan,
+                                 const FeedMember& member, int unit) {
   const Mesh& mesh = job.group(member.group).mesh;
   const int lane = mesh.coordinate(member.rank, Axis::kDp);
   TextUnitBatch batch;
@@ -107,15 +128,17 @@ Result<TextUnitBatch> text_input(const JobContext& job, const Dataset& data, con
   batch.targets = int64_tensor(targets);
   const ConsumerRows rows = consumer_rows(plan, data.index(), job.config.vision.merge_size, lane, unit);
   if (rows.tokens != static_cast<int64_t>(ids.size()))
-    return data_loss("unit " + std::to_string(unit) + " of step " + std::to_string(plan.step) + " has " + std::to_string(ids.size()) +
-                     " tokens, the index says " + std::to_string(rows.tokens) + " (did a file change after indexing?)");
+    return data_loss("unit " + std::to_string(unit) + " of step " + std::to_string(plan.step) + " has " +
+                     std::to_string(ids.size()) + " tokens, the index says " + std::to_string(rows.tokens) +
+                     " (did a file change after indexing?)");
   batch.vision_positions = int64_tensor(rows.positions);
   return batch;
 }
 
 }  // namespace
 
-Result<StepInput> make_step_input(const JobContext& job, const Dataset& data, StepPlan plan, const std::vector<FeedMember>& members,
+Result<StepInput> make_step_input(const JobContext& job, const Dataset& data, StepPlan plan,
+                                  const std::vector<FeedMember>& members,
                                   const std::vector<std::pair<int64_t, int>>& image_of) {
   StepInput input;
   input.vision.resize(members.size());
@@ -137,10 +160,11 @@ Result<StepInput> make_step_input(const JobContext& job, const Dataset& data, St
   return input;
 }
 
-StepFeed::StepFeed(const JobContext& job, std::vector<FeedMember> members, int64_t first_step, int64_t last_step, int ahead)
+StepFeed::StepFeed(const JobContext& job, std::vector<FeedMember> members, int64_t first_step, int64_t last_step,
+                   size_t ahead)
     : job_(job),
       members_(std::move(members)),
-      ahead_(static_cast<size_t>(std::max(1, ahead))),
+      ahead_(std::max<size_t>(1, ahead)),
       next_(first_step),
       thread_([=, this] { run(first_step, last_step); }) {}
 
@@ -159,7 +183,7 @@ void StepFeed::run(int64_t first_step, int64_t last_step) {
   for (int64_t step = first_step; step <= last_step; ++step) {
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return stopped_ || ready_.size() < ahead_; });
+      changed_.wait(lock, [&] { return stopped_ || wants_more(); });
       if (stopped_) return;
     }
     Result<StepInput> input = [&]() -> Result<StepInput> {
@@ -172,13 +196,22 @@ void StepFeed::run(int64_t first_step, int64_t last_step) {
     const bool good = input.ok();
     {
       const std::lock_guard lock(mutex_);
+      ready_bytes_.push_back(good ? input_bytes(*input) : 0);
+      bytes_ += ready_bytes_.back();
       ready_.push_back(std::move(input));
+      full_ = ready_.size() >= ahead_ || bytes_ >= kAheadBytes;
       ended_ = !good || step == last_step;
     }
     changed_.notify_all();
     if (!good) return;
     job_.control->report_prepared(step);
   }
+}
+
+bool StepFeed::wants_more() const {
+  if (ready_.size() < std::min(kLeastAhead, ahead_)) return true;
+  if (full_) return ready_.size() < ahead_ / 2 && bytes_ < kAheadBytes / 2;
+  return ready_.size() < ahead_ && bytes_ < kAheadBytes;
 }
 
 Result<StepInput> StepFeed::take(std::chrono::milliseconds timeout) {
@@ -198,7 +231,9 @@ Result<StepInput> StepFeed::take(std::chrono::milliseconds timeout) {
   ++next_;
   Result<StepInput> input = std::move(ready_.front());
   ready_.pop_front();
-  changed_.notify_all();
+  bytes_ -= ready_bytes_.front();
+  ready_bytes_.pop_front();
+  if (wants_more()) changed_.notify_all();
   return input;
 }
 

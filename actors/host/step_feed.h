@@ -12,7 +12,8 @@
 #include "actors/models/text_decoder.h"
 #include "base/data/boundary_layout.h"
 
-/// Prepares the input of steps ahead of their execution: plans, tokens and decoded image patches of the actors on this host.
+/// Prepares the input of steps ahead of their execution: plans, tokens and decoded image patches of the actors on this
+/// host.
 namespace troupe {
 
 /// An actor on this host, as far as its input is concerned.
@@ -32,22 +33,27 @@ struct StepInput {
   std::vector<std::vector<TextUnitBatch>> text;      // [member][unit]; empty for vision members
 };
 
-/// Makes the input of a planned step. `image_of` (may be empty) replaces which image is looked at: [position in plan.images] -> (dataset sample, image).
-Result<StepInput> make_step_input(const JobContext& job, const Dataset& data, StepPlan plan, const std::vector<FeedMember>& members,
+/// Makes the input of a planned step. `image_of` (may be empty) replaces which image is looked at: [position in
+/// plan.images] -> (dataset sample, image).
+Result<StepInput> make_step_input(const JobContext& job, const Dataset& data, StepPlan plan,
+                                  const std::vector<FeedMember>& members,
                                   const std::vector<std::pair<int64_t, int>>& image_of);
 
-/// Runs make_step_input for training steps on a thread of its own, at most `ahead` steps before they are taken. Thread-safe.
+/// Runs make_step_input for training steps on a thread of its own, two steps before they are taken and, as long as they
+/// take less than 16 MiB, up to `ahead`: short steps then need no grant each. Thread-safe.
 class StepFeed {
  public:
-  StepFeed(const JobContext& job, std::vector<FeedMember> members, int64_t first_step, int64_t last_step, int ahead);
+  StepFeed(const JobContext& job, std::vector<FeedMember> members, int64_t first_step, int64_t last_step, size_t ahead);
   ~StepFeed();
   StepFeed(const StepFeed&) = delete;
   StepFeed& operator=(const StepFeed&) = delete;
-  /// The next step's input, in order, or why it cannot be made. DeadlineExceeded after `timeout`, Cancelled when the host is asked to stop.
+  /// The next step's input, in order, or why it cannot be made. DeadlineExceeded after `timeout`, Cancelled when the
+  /// host is asked to stop.
   Result<StepInput> take(std::chrono::milliseconds timeout);
 
  private:
   void run(int64_t first_step, int64_t last_step);
+  bool wants_more() const;
 
   const JobContext& job_;
   std::vector<FeedMember> members_;
@@ -55,6 +61,9 @@ class StepFeed {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Result<StepInput>> ready_;
+  std::deque<size_t> ready_bytes_;  // [as ready_]
+  size_t bytes_ = 0;
+  bool full_ = false;                     // until half of it is taken: a thread need not wake for every step
   bool stopped_ = false, ended_ = false;  // ended: nothing comes behind what is ready
   int64_t next_;                          // the step that take() gives next
   std::thread thread_;

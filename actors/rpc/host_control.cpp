@@ -23,6 +23,11 @@ constexpr milliseconds kHelloTimeout{60000};
 constexpr milliseconds kAnswerTimeout{30000};
 constexpr milliseconds kErrorTimeout{3000};
 constexpr milliseconds kClockTimeout{2000};
+/// Progress is gathered this long, or, when this host will need another grant soon, hardly at all.
+constexpr milliseconds kProgressInterval{50}, kUrgentInterval{1};
+/// Grants that will last longer than this leave time to gather.
+constexpr milliseconds kGrantReserve{100};
+constexpr int kLargestProgressReports = 1024;
 
 /// What the worker put behind the program's name.
 struct HostArguments {
@@ -62,7 +67,8 @@ HostAssignment to_assignment(const wire::HostCommand& command) {
   to.generation = Generation(command.generation());
   to.term = Term(command.term());
   to.self = SlotId(from.self());
-  for (const auto& s : from.slots()) to.slots.push_back({s.node(), s.index(), s.device(), s.threads(), s.data_address()});
+  for (const auto& s : from.slots())
+    to.slots.push_back({s.node(), s.index(), s.device(), s.threads(), s.data_address()});
   for (const auto& g : from.groups()) to.group_slots.emplace_back(g.slot().begin(), g.slot().end());
   to.index_path = from.index_path();
   to.eval_index_path = from.eval_index_path();
@@ -106,9 +112,11 @@ class RpcHostControl final : public HostControl {
     hello.mutable_hello()->set_incarnation(arguments_.incarnation);
     post(std::move(hello));
     std::unique_lock lock(mutex_);
-    const bool in_time = changed_.wait_for(lock, kHelloTimeout, [this] { return assigned_ || lost_ || refused_.has_value(); });
+    const bool in_time =
+        changed_.wait_for(lock, kHelloTimeout, [this] { return assigned_ || lost_ || refused_.has_value(); });
     if (refused_) return *refused_;
-    if (lost_) return unavailable("the driver at " + arguments_.driver + " closed the connection before it assigned work");
+    if (lost_)
+      return unavailable("the driver at " + arguments_.driver + " closed the connection before it assigned work");
     if (!in_time) return deadline_exceeded("no assignment from the driver at " + arguments_.driver + " within 60 s");
     return {};
   }
@@ -127,16 +135,20 @@ class RpcHostControl final : public HostControl {
     post(std::move(message));
   }
   void report_prepared(int64_t step) override {
-    wire::HostMessage message;
-    message.set_prepared(step);
-    post(std::move(message));
+    std::lock_guard lock(mutex_);
+    if (lost_) return;
+    progress_.set_prepared(step);
+    schedule_progress();
   }
   void report_step(int64_t step, const std::string& metrics_json, const std::string& local_json) override {
-    wire::HostMessage message;
-    message.mutable_step()->set_step(step);
-    message.mutable_step()->set_metrics_json(metrics_json);
-    message.mutable_step()->set_local_json(local_json);
-    post(std::move(message));
+    std::lock_guard lock(mutex_);
+    if (lost_) return;
+    wire::StepReport& report = *progress_.add_steps();
+    report.set_step(step);
+    report.set_metrics_json(metrics_json);
+    if (local_json != last_local_) report.set_local_json(last_local_ = local_json);
+    note_step(step);
+    schedule_progress();
   }
   void report_evaluation(int64_t step, const std::string& json) override {
     wire::HostMessage message;
@@ -165,10 +177,13 @@ class RpcHostControl final : public HostControl {
   Result<Grant> wait_grant(int64_t step, milliseconds timeout) override {
     std::unique_lock lock(mutex_);
     auto decided = [&] {
-      return stop_.load() || lost_ || grant_.run_through >= step || (grant_.stop_after >= 0 && grant_.stop_after < step);
+      return stop_.load() || lost_ || grant_.run_through >= step ||
+             (grant_.stop_after >= 0 && grant_.stop_after < step);
     };
+    if (!decided()) send_progress();  // what the driver decides by
     if (!changed_.wait_for(lock, timeout, decided))
-      return deadline_exceeded("no grant for step " + std::to_string(step) + " within " + std::to_string(timeout.count()) + " ms");
+      return deadline_exceeded("no grant for step " + std::to_string(step) + " within " +
+                               std::to_string(timeout.count()) + " ms");
     if (stop_) return cancelled("the job is stopping: " + stop_reason_);
     if (lost_) return unavailable("the driver at " + arguments_.driver + " is lost");
     return grant_;
@@ -201,10 +216,51 @@ class RpcHostControl final : public HostControl {
   bool stop_requested() const override { return stop_.load(std::memory_order_relaxed); }
 
  private:
+  /// Under the lock: the pace of steps, by which it is known how long the grants will last.
+  void note_step(int64_t step) {
+    const auto now = Clock::now();
+    if (last_step_ > 0) {
+      const std::chrono::duration<double> gap = now - last_step_at_;
+      step_seconds_ = step_seconds_ == 0 ? gap.count() : 0.9 * step_seconds_ + 0.1 * gap.count();
+    }
+    last_step_ = step;
+    last_step_at_ = now;
+  }
+
+  bool grants_last() const {
+    const std::chrono::duration<double> reserve = kGrantReserve;
+    return last_step_ > 0 && step_seconds_ > 0 &&
+           static_cast<double>(grant_.run_through - last_step_) * step_seconds_ > reserve.count();
+  }
+
+  /// Under the lock: progress leaves at once when the grants run out soon, else with the next batch.
+  void schedule_progress() {
+    const auto now = Clock::now();
+    const auto due = progress_sent_ + (grants_last() ? kProgressInterval : kUrgentInterval);
+    if (due <= now || progress_.steps_size() >= kLargestProgressReports) return send_progress();
+    if (due >= progress_due_) return;
+    progress_due_ = due;
+    changed_.notify_all();
+  }
+
+  /// Under the lock: queues what was gathered.
+  void send_progress() {
+    progress_due_ = Clock::time_point::max();
+    if (progress_.prepared() == 0 && progress_.steps_size() == 0) return;
+    wire::HostMessage message;
+    message.set_generation(assignment_.generation.value);
+    message.mutable_progress()->Swap(&progress_);
+    progress_sent_ = Clock::now();
+    progress_.Clear();
+    queue_.push_back(std::move(message));
+    changed_.notify_all();
+  }
+
   void post(wire::HostMessage message) {
     {
       std::lock_guard lock(mutex_);
       if (lost_) return;
+      send_progress();  // reports keep their order
       message.set_generation(assignment_.generation.value);
       queue_.push_back(std::move(message));
     }
@@ -228,14 +284,20 @@ class RpcHostControl final : public HostControl {
 
   void flush(milliseconds timeout) {
     std::unique_lock lock(mutex_);
+    send_progress();
     changed_.wait_for(lock, timeout, [this] { return lost_ || (queue_.empty() && !writing_); });
   }
 
   void write_loop() {
     std::unique_lock lock(mutex_);
     for (;;) {
-      changed_.wait(lock, [this] { return closing_ || lost_ || !queue_.empty(); });
+      const auto wanted = [this] { return closing_ || lost_ || !queue_.empty(); };
+      if (progress_due_ == Clock::time_point::max())
+        changed_.wait(lock, [&] { return wanted() || progress_due_ != Clock::time_point::max(); });
+      else if (!changed_.wait_until(lock, progress_due_, wanted))
+        send_progress();
       if (closing_ || lost_) return;
+      if (queue_.empty()) continue;
       wire::HostMessage message = std::move(queue_.front());
       queue_.pop_front();
       writing_ = true;
@@ -292,6 +354,11 @@ class RpcHostControl final : public HostControl {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<wire::HostMessage> queue_;
+  wire::Progress progress_;  // gathered; at most what the grants allow
+  Clock::time_point progress_due_ = Clock::time_point::max(), progress_sent_, last_step_at_;
+  std::string last_local_;
+  int64_t last_step_ = 0;
+  double step_seconds_ = 0;
   HostAssignment assignment_;
   Grant grant_;
   std::optional<Error> refused_;

@@ -6,7 +6,8 @@
 
 namespace troupe {
 namespace {
-constexpr std::array<const char*, 8> kOpNames = {"forward", "backward", "post", "wait", "reduce", "combine", "update", "gather"};
+constexpr std::array<const char*, 8> kOpNames = {"forward", "backward", "post",   "wait",
+                                                 "reduce",  "combine",  "update", "gather"};
 
 Result<Op> op_from_name(const std::string& name) {
   for (size_t i = 0; i < kOpNames.size(); ++i)
@@ -47,7 +48,8 @@ std::string Program::to_json() const {
   j["credits"] = credits;
   j["budget_bytes"] = budget_bytes;
   j["edges"] = nlohmann::ordered_json::array();
-  for (const ProgramEdge& e : edges) j["edges"].push_back({{"producer", e.producer}, {"consumer", e.consumer}, {"gradient", e.gradient}});
+  for (const ProgramEdge& e : edges)
+    j["edges"].push_back({{"producer", e.producer}, {"consumer", e.consumer}, {"gradient", e.gradient}});
   j["loops"] = nlohmann::ordered_json::array();
   for (const RecordedLoop& l : loops) {
     nlohmann::ordered_json calls = nlohmann::ordered_json::array();
@@ -82,7 +84,9 @@ Result<Program> Program::from_json(const std::string& text) {
 }
 
 Recorder::Recorder(std::vector<std::string> groups) { program_.groups = std::move(groups); }
-void Recorder::edge(int producer, int consumer, bool gradient) { program_.edges.push_back({producer, consumer, gradient}); }
+void Recorder::edge(int producer, int consumer, bool gradient) {
+  program_.edges.push_back({producer, consumer, gradient});
+}
 void Recorder::credits(int units) { program_.credits = units; }
 void Recorder::budget(int64_t bytes) { program_.budget_bytes = bytes; }
 
@@ -144,6 +148,20 @@ Program record_training_loop(const JobSpec& spec) {
   return r.finish();
 }
 
+Program record_dispatch_loop(const JobSpec& spec) {
+  const auto [vision, text] = roles_of(spec);
+  Recorder r(group_names(spec));
+  r.edge(vision, text, true);
+  r.credits(spec.credits);
+  r.for_units(vision, [&] { r.forward(vision); });
+  r.for_units(text, [&] {
+    r.forward(text);
+    r.backward(text);
+  });
+  r.for_units(vision, [&] { r.backward(vision); });
+  return r.finish();
+}
+
 Program record_evaluation_loop(const JobSpec& spec) {
   const auto [vision, text] = roles_of(spec);
   Recorder r(group_names(spec));
@@ -174,7 +192,8 @@ std::string Instruction::to_string(const Program& program) const {
   if (edge >= 0) {
     const ProgramEdge& e = program.edges[static_cast<size_t>(edge)];
     const int other = group == e.producer ? e.consumer : e.producer;
-    text += (op == Op::kPost ? " -> " : " <- ") + program.groups[static_cast<size_t>(other)] + " " + std::to_string(peer_unit);
+    text += (op == Op::kPost ? " -> " : " <- ") + program.groups[static_cast<size_t>(other)] + " " +
+            std::to_string(peer_unit);
     if (gradient) text += ", gradient";
   }
   return text + ")";

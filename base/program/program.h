@@ -66,6 +66,8 @@ class Recorder {
 /// The training loop of a job: encoder forward, decoder forward and backward, encoder backward, combine, step. Frozen groups have no
 /// backward; no gradient crosses a boundary behind which nothing is trained.
 Program record_training_loop(const JobSpec& spec);
+/// The training loop without what a step ends with (norm, update): what dispatching a step costs.
+Program record_dispatch_loop(const JobSpec& spec);
 /// Forward passes only, for evaluation.
 Program record_evaluation_loop(const JobSpec& spec);
 

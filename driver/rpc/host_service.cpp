@@ -6,6 +6,16 @@
 namespace troupe::driver {
 namespace {
 
+HostProgress to_progress(wire::Progress& from) {
+  HostProgress progress;
+  progress.prepared = from.prepared();
+  progress.steps.reserve(static_cast<size_t>(from.steps_size()));
+  for (wire::StepReport& step : *from.mutable_steps())
+    progress.steps.push_back(
+        {step.step(), std::move(*step.mutable_metrics_json()), std::move(*step.mutable_local_json())});
+  return progress;
+}
+
 class HostStream final : public StreamPeer<wire::HostMessage, wire::HostCommand>, public HostPeer {
  public:
   explicit HostStream(Driver& driver) : driver_(driver), term_(driver.term().value) {}
@@ -61,18 +71,22 @@ class HostStream final : public StreamPeer<wire::HostMessage, wire::HostCommand>
   }
 
  protected:
-  void received(const wire::HostMessage& message) override {
+  void received(wire::HostMessage& incoming) override {
+    const auto taken = std::make_shared<wire::HostMessage>();  // shared: a task of the owner loop can be copied
+    taken->Swap(&incoming);
+    const wire::HostMessage& message = *taken;
     if (message.has_hello()) {
       if (!job_.empty()) return;
       job_ = message.hello().job_id();
       slot_ = message.hello().slot();
-      driver_.host_hello(job_, slot_, message.hello().incarnation(), std::static_pointer_cast<HostStream>(shared_from_this()));
+      driver_.host_hello(job_, slot_, message.hello().incarnation(),
+                         std::static_pointer_cast<HostStream>(shared_from_this()));
       return;
     }
     if (message.has_clock_probe()) return answer_clock(message.clock_probe().host_ns());
     if (job_.empty()) return close({grpc::StatusCode::FAILED_PRECONDITION, "a host says hello first"});
     auto self = std::static_pointer_cast<HostStream>(shared_from_this());
-    driver_.host_report(job_, [self, message](JobRunner& runner) { self->deliver(runner, message); });
+    driver_.host_report(job_, [self, taken](JobRunner& runner) { self->deliver(runner, *taken); });
   }
   void gone() override {
     if (job_.empty()) return;
@@ -98,20 +112,32 @@ class HostStream final : public StreamPeer<wire::HostMessage, wire::HostCommand>
   }
 
   /// On the owner loop. A stream that was refused, or whose slot has a newer holder, has no say.
-  void deliver(JobRunner& runner, const wire::HostMessage& message) {
+  void deliver(JobRunner& runner, wire::HostMessage& message) {
     if (slot_ < 0 || slot_ >= static_cast<int>(runner.job().slots.size()) || runner.peer(slot_) != this) return;
     switch (message.body_case()) {
-      case wire::HostMessage::kPhase: runner.handle(job_event::HostPhase{slot_, message.phase()}); break;
-      case wire::HostMessage::kReady: runner.handle(job_event::HostReady{slot_}); break;
-      case wire::HostMessage::kPrepared: runner.handle(job_event::HostPrepared{slot_, message.prepared()}); break;
-      case wire::HostMessage::kStep:
-        runner.host_step(slot_, message.step().step(), message.step().metrics_json(), message.step().local_json());
+      case wire::HostMessage::kPhase:
+        runner.handle(job_event::HostPhase{slot_, message.phase()});
         break;
-      case wire::HostMessage::kEvaluation: runner.host_evaluation(slot_, message.evaluation().step(), message.evaluation().json()); break;
-      case wire::HostMessage::kEvent: runner.host_event(slot_, message.event().kind(), message.event().json()); break;
-      case wire::HostMessage::kError: runner.handle(job_event::HostError{slot_, from_message(message.error())}); break;
-      case wire::HostMessage::kFinished: runner.host_finished(slot_, message.finished()); break;
-      default: break;
+      case wire::HostMessage::kReady:
+        runner.handle(job_event::HostReady{slot_});
+        break;
+      case wire::HostMessage::kProgress:
+        runner.host_progress(slot_, to_progress(*message.mutable_progress()));
+        break;
+      case wire::HostMessage::kEvaluation:
+        runner.host_evaluation(slot_, message.evaluation().step(), message.evaluation().json());
+        break;
+      case wire::HostMessage::kEvent:
+        runner.host_event(slot_, message.event().kind(), message.event().json());
+        break;
+      case wire::HostMessage::kError:
+        runner.handle(job_event::HostError{slot_, from_message(message.error())});
+        break;
+      case wire::HostMessage::kFinished:
+        runner.host_finished(slot_, message.finished());
+        break;
+      default:
+        break;
     }
     if (message.sequence() > 0) acknowledge(message.sequence());
   }
@@ -146,12 +172,24 @@ class HostService final : public wire::HostLink::CallbackService {
 StoreCall to_call(const wire::StoreRequest& request) {
   StoreCall call;
   switch (request.kind()) {
-    case wire::StoreRequest::GET: call.kind = StoreKind::kGet; break;
-    case wire::StoreRequest::ADD: call.kind = StoreKind::kAdd; break;
-    case wire::StoreRequest::COMPARE_SET: call.kind = StoreKind::kCompareSet; break;
-    case wire::StoreRequest::CHECK: call.kind = StoreKind::kCheck; break;
-    case wire::StoreRequest::ERASE: call.kind = StoreKind::kErase; break;
-    default: call.kind = StoreKind::kSet; break;
+    case wire::StoreRequest::GET:
+      call.kind = StoreKind::kGet;
+      break;
+    case wire::StoreRequest::ADD:
+      call.kind = StoreKind::kAdd;
+      break;
+    case wire::StoreRequest::COMPARE_SET:
+      call.kind = StoreKind::kCompareSet;
+      break;
+    case wire::StoreRequest::CHECK:
+      call.kind = StoreKind::kCheck;
+      break;
+    case wire::StoreRequest::ERASE:
+      call.kind = StoreKind::kErase;
+      break;
+    default:
+      call.kind = StoreKind::kSet;
+      break;
   }
   call.keys.assign(request.keys().begin(), request.keys().end());
   call.value = request.value();
@@ -164,7 +202,8 @@ StoreCall to_call(const wire::StoreRequest& request) {
 class StoreService final : public wire::Store::CallbackService {
  public:
   StoreService(Driver& driver, const TokenCheck& token) : driver_(driver), token_(token) {}
-  grpc::ServerUnaryReactor* Call(grpc::CallbackServerContext* context, const wire::StoreRequest* request, wire::StoreReply* reply) override {
+  grpc::ServerUnaryReactor* Call(grpc::CallbackServerContext* context, const wire::StoreRequest* request,
+                                 wire::StoreReply* reply) override {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
     if (!token_.passes(*context)) {
       reactor->Finish(TokenCheck::refusal());
@@ -187,7 +226,11 @@ class StoreService final : public wire::Store::CallbackService {
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> make_host_service(Driver& driver, const TokenCheck& token) { return std::make_unique<HostService>(driver, token); }
-std::unique_ptr<grpc::Service> make_store_service(Driver& driver, const TokenCheck& token) { return std::make_unique<StoreService>(driver, token); }
+std::unique_ptr<grpc::Service> make_host_service(Driver& driver, const TokenCheck& token) {
+  return std::make_unique<HostService>(driver, token);
+}
+std::unique_ptr<grpc::Service> make_store_service(Driver& driver, const TokenCheck& token) {
+  return std::make_unique<StoreService>(driver, token);
+}
 
 }  // namespace troupe::driver

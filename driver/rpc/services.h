@@ -19,20 +19,24 @@ class TokenCheck {
  public:
   explicit TokenCheck(std::string token) : token_(std::move(token)) {}
   bool passes(const grpc::ServerContextBase& context) const;
-  static grpc::Status refusal() { return {grpc::StatusCode::UNAUTHENTICATED, "the cluster's token is missing or wrong"}; }
+  static grpc::Status refusal() {
+    return {grpc::StatusCode::UNAUTHENTICATED, "the cluster's token is missing or wrong"};
+  }
 
  private:
   std::string token_;  // empty: a Unix socket in a private folder
 };
 
-std::unique_ptr<grpc::Service> make_client_service(Driver& driver, Planner planner, const TokenCheck& token, const std::atomic<bool>& closing);
+std::unique_ptr<grpc::Service> make_client_service(Driver& driver, Planner planner, const TokenCheck& token,
+                                                   const std::atomic<bool>& closing);
 std::unique_ptr<grpc::Service> make_worker_service(Driver& driver, const TokenCheck& token);
 std::unique_ptr<grpc::Service> make_host_service(Driver& driver, const TokenCheck& token);
 std::unique_ptr<grpc::Service> make_store_service(Driver& driver, const TokenCheck& token);
 
 /// A bidirectional stream whose writes are queued. It lives until gRPC is done with it and nobody holds it any more.
 template <typename Message, typename Command>
-class StreamPeer : public grpc::ServerBidiReactor<Message, Command>, public std::enable_shared_from_this<StreamPeer<Message, Command>> {
+class StreamPeer : public grpc::ServerBidiReactor<Message, Command>,
+                   public std::enable_shared_from_this<StreamPeer<Message, Command>> {
  public:
   /// Starts reading; keeps itself alive until OnDone.
   void begin() {
@@ -61,7 +65,7 @@ class StreamPeer : public grpc::ServerBidiReactor<Message, Command>, public std:
       close(grpc::Status::OK);
       return;
     }
-    received(incoming_);
+    received(incoming_);  // may take its contents
     incoming_.Clear();
     this->StartRead(&incoming_);
   }
@@ -84,7 +88,7 @@ class StreamPeer : public grpc::ServerBidiReactor<Message, Command>, public std:
   }
 
  protected:
-  virtual void received(const Message& message) = 0;
+  virtual void received(Message& message) = 0;
   virtual void gone() = 0;
 
  private:

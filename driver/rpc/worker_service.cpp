@@ -34,7 +34,7 @@ class WorkerStream final : public StreamPeer<wire::WorkerMessage, wire::WorkerCo
   }
 
  protected:
-  void received(const wire::WorkerMessage& message) override {
+  void received(wire::WorkerMessage& message) override {
     if (message.has_register_()) return enlist(message.register_());
     if (incarnation_.empty()) return close({grpc::StatusCode::FAILED_PRECONDITION, "a worker registers first"});
     switch (message.body_case()) {
@@ -78,7 +78,8 @@ class WorkerStream final : public StreamPeer<wire::WorkerMessage, wire::WorkerCo
   void enlist(const wire::Register& registration) {
     wire::WorkerCommand command = make();
     auto self = std::static_pointer_cast<WorkerStream>(shared_from_this());
-    const Status status = driver_.worker_registered(registration.node(), registration.incarnation(), registration.highest_term(), self);
+    const Status status =
+        driver_.worker_registered(registration.node(), registration.incarnation(), registration.highest_term(), self);
     if (status.ok()) {
       node_ = registration.node();
       incarnation_ = registration.incarnation();
@@ -109,7 +110,8 @@ class RefusedStream final : public grpc::ServerBidiReactor<Message, Command> {
 class WorkerService final : public wire::WorkerLink::CallbackService {
  public:
   WorkerService(Driver& driver, const TokenCheck& token) : driver_(driver), token_(token) {}
-  grpc::ServerBidiReactor<wire::WorkerMessage, wire::WorkerCommand>* Attach(grpc::CallbackServerContext* context) override {
+  grpc::ServerBidiReactor<wire::WorkerMessage, wire::WorkerCommand>* Attach(
+      grpc::CallbackServerContext* context) override {
     if (!token_.passes(*context)) return new RefusedStream<wire::WorkerMessage, wire::WorkerCommand>();
     auto stream = std::make_shared<WorkerStream>(driver_);
     stream->begin();

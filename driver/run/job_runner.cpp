@@ -14,6 +14,7 @@ namespace {
 
 constexpr milliseconds kTaskGrace{1000};
 constexpr size_t kLongestTaskMessage = 16384;
+constexpr milliseconds kBetweenProgress{100};  // nobody reads faster
 
 std::string fresh_incarnation() {
   std::random_device device;
@@ -24,7 +25,8 @@ std::string fresh_incarnation() {
 
 std::vector<HostPlace> places_of(const PlannedJob& job, const RunFolder& folder) {
   std::vector<HostPlace> places;
-  for (const PlannedSlot& slot : job.slots) places.push_back({slot.node, slot.index, {}, folder.log_path(slot.node, slot.index)});
+  for (const PlannedSlot& slot : job.slots)
+    places.push_back({slot.node, slot.index, {}, folder.log_path(slot.node, slot.index)});
   for (size_t g = 0; g < job.group_slots.size(); ++g)
     for (size_t r = 0; r < job.group_slots[g].size(); ++r)
       places[static_cast<size_t>(job.group_slots[g][r])].actors.emplace_back(job.group_names[g], static_cast<int>(r));
@@ -74,7 +76,8 @@ JobRunner::JobRunner(std::string id, PlannedJob job, std::unique_ptr<RunFolder> 
       job_(std::move(job)),
       folder_(std::move(folder)),
       around_(std::move(surroundings)),
-      resume_(job_.resume.empty() ? LatestCheckpoint() : latest_checkpoint_in(job_.resume == "auto" ? job_.run_folder : job_.resume)),
+      resume_(job_.resume.empty() ? LatestCheckpoint()
+                                  : latest_checkpoint_in(job_.resume == "auto" ? job_.run_folder : job_.resume)),
       places_(places_of(job_, *folder_)),
       life_(life_options(job_, places_, resume_.step), Clock::now()),
       metrics_(slot_names(job_)),
@@ -85,10 +88,16 @@ JobRunner::JobRunner(std::string id, PlannedJob job, std::unique_ptr<RunFolder> 
   for (size_t g = 0; g < job_.group_names.size(); ++g)
     for (size_t r = 0; r < job_.group_slots[g].size(); ++r) {
       const PlannedSlot& slot = job_.slots[static_cast<size_t>(job_.group_slots[g][r])];
-      groups.push_back({{"group", job_.group_names[g]}, {"rank", r}, {"node", slot.node}, {"slot", slot.index}, {"device", slot.device}});
+      groups.push_back({{"group", job_.group_names[g]},
+                        {"rank", r},
+                        {"node", slot.node},
+                        {"slot", slot.index},
+                        {"device", slot.device}});
     }
-  folder_->append_event("planned", generation_.value, {{"job", id_}, {"placement", groups}, {"resume_from", resume_.path}});
-  for (const std::string& reason : resume_.passed_over) say("a newer checkpoint is not complete and is passed over: " + reason);
+  folder_->append_event("planned", generation_.value,
+                        {{"job", id_}, {"placement", groups}, {"resume_from", resume_.path}});
+  for (const std::string& reason : resume_.passed_over)
+    say("a newer checkpoint is not complete and is passed over: " + reason);
   if (!resume_.path.empty()) say("resuming from " + resume_.path);
   if (!resume_.path.empty() && job_.total_steps > 0 && resume_.step >= job_.total_steps)
     say("all " + std::to_string(job_.total_steps) + " steps are done already: nothing is left to train");
@@ -127,7 +136,8 @@ void JobRunner::carry_out(const JobEffect& effect) {
       self.folder_->append_event("phase", self.generation_.value, {{"phase", phase}});
       self.around_.journal->record_state(self.id_, phase, nullptr);
       self.say(phase);
-      if (e.phase == JobPhase::kLoading) self.folder_->append_event("spawned", self.generation_.value, {{"hosts", self.hosts_json()}});
+      if (e.phase == JobPhase::kLoading)
+        self.folder_->append_event("spawned", self.generation_.value, {{"hosts", self.hosts_json()}});
     }
     void operator()(const job_effect::Waiting& e) {
       std::string text = e.text;
@@ -147,7 +157,8 @@ void JobRunner::say(const std::string& line) { around_.publish({JobUpdate::Kind:
 
 void JobRunner::start_index() {
   WorkerPeer* worker = around_.worker(job_.slots.front().node);
-  if (!worker) return handle(job_event::IndexFailed{unavailable("node " + job_.slots.front().node + " has no worker"), false});
+  if (!worker)
+    return handle(job_event::IndexFailed{unavailable("node " + job_.slots.front().node + " has no worker"), false});
   SpawnOrder order;
   order.incarnation = index_incarnation_ = fresh_incarnation();
   order.job_id = id_;
@@ -163,7 +174,9 @@ void JobRunner::spawn_hosts() {
   for (size_t slot = 0; slot < job_.slots.size(); ++slot) {
     const PlannedSlot& place = job_.slots[slot];
     WorkerPeer* worker = around_.worker(place.node);
-    if (!worker) return handle(job_event::SpawnFailed{static_cast<int>(slot), unavailable("node " + place.node + " has no worker")});
+    if (!worker)
+      return handle(
+          job_event::SpawnFailed{static_cast<int>(slot), unavailable("node " + place.node + " has no worker")});
     SpawnOrder order;
     order.incarnation = incarnations_[slot] = fresh_incarnation();
     order.job_id = id_;
@@ -190,15 +203,26 @@ void JobRunner::process_exited(int slot, HostExit exit, int group) {
     index_incarnation_.clear();
     if (exit.signal == 0 && exit.exit_code == 0) return handle(job_event::IndexDone{});
     const bool refusal = exit.signal == 0 && exit.exit_code == 2;
-    if (exit.signal != 0) return handle(job_event::IndexFailed{internal_error("the index task was killed by signal " + std::to_string(exit.signal) + "; log: " + folder_->path() + "/logs/index.log"), false});
+    if (exit.signal != 0)
+      return handle(
+          job_event::IndexFailed{internal_error("the index task was killed by signal " + std::to_string(exit.signal) +
+                                                "; log: " + folder_->path() + "/logs/index.log"),
+                                 false});
     return handle(job_event::IndexFailed{index_error(exit.exit_code), refusal});
   }
-  if (group >= 0 && group < static_cast<int>(job_.group_names.size())) exit.group = job_.group_names[static_cast<size_t>(group)];
+  if (group >= 0 && group < static_cast<int>(job_.group_names.size()))
+    exit.group = job_.group_names[static_cast<size_t>(group)];
   exit.pid = life_.pid(slot);
   const PlannedSlot& place = job_.slots[static_cast<size_t>(slot)];
   folder_->append_event("host_exited", generation_.value,
-                        {{"node", place.node}, {"slot", place.index}, {"pid", exit.pid}, {"actors", actors_of(slot)},
-                         {"exit_code", exit.exit_code}, {"signal", exit.signal}, {"step", exit.step}, {"instruction", exit.instruction}});
+                        {{"node", place.node},
+                         {"slot", place.index},
+                         {"pid", exit.pid},
+                         {"actors", actors_of(slot)},
+                         {"exit_code", exit.exit_code},
+                         {"signal", exit.signal},
+                         {"step", exit.step},
+                         {"instruction", exit.instruction}});
   handle(job_event::HostExited{slot, exit});
 }
 
@@ -207,7 +231,8 @@ Error JobRunner::index_error(int exit_code) const {
   const size_t last = text.rfind('\n');
   const json parsed = json::parse(last == std::string::npos ? text : text.substr(last + 1), nullptr, false);
   if (parsed.is_object() && parsed.contains("message") && parsed["message"].is_string())
-    return make_error(error_code_from_name(parsed.value("code", "invalid_argument")), parsed["message"].get<std::string>());
+    return make_error(error_code_from_name(parsed.value("code", "invalid_argument")),
+                      parsed["message"].get<std::string>());
   if (exit_code == 2) return invalid_argument(text.empty() ? "the data was refused without a reason" : text);
   return internal_error("the index task exited with status " + std::to_string(exit_code) + ": " + text);
 }
@@ -217,7 +242,8 @@ void JobRunner::task_line(const std::string& line) {
   std::string first;
   int64_t done = 0, total = 0;
   if (words >> first >> done >> total && first == "progress") {
-    around_.publish({JobUpdate::Kind::kProgress, "indexing " + std::to_string(done) + "/" + std::to_string(total), 0, ""});
+    around_.publish(
+        {JobUpdate::Kind::kProgress, "indexing " + std::to_string(done) + "/" + std::to_string(total), 0, ""});
     return;
   }
   const json summary = json::parse(line, nullptr, false);
@@ -232,7 +258,8 @@ void JobRunner::task_line(const std::string& line) {
 
 void JobRunner::host_hello(int slot, const std::string& incarnation, std::shared_ptr<HostPeer> peer) {
   if (slot < 0 || slot >= static_cast<int>(peers_.size()) || incarnations_[static_cast<size_t>(slot)] != incarnation)
-    return peer->refuse(make_error(ErrorCode::kFailedPrecondition, "slot " + std::to_string(slot) + " of job " + id_ + " belongs to another incarnation"));
+    return peer->refuse(make_error(ErrorCode::kFailedPrecondition, "slot " + std::to_string(slot) + " of job " + id_ +
+                                                                       " belongs to another incarnation"));
   peers_[static_cast<size_t>(slot)] = std::move(peer);
   handle(job_event::HostHello{slot});
 }
@@ -270,33 +297,53 @@ void JobRunner::terminate(milliseconds grace) {
     if (WorkerPeer* worker = around_.worker(job_.slots.front().node)) worker->terminate(index_incarnation_, kTaskGrace);
 }
 
-void JobRunner::host_step(int slot, int64_t step, const std::string& metrics_json, const std::string& local_json) {
-  for (const json& line : metrics_.add(slot, step, metrics_json, local_json)) write_metrics(line);
-  handle(job_event::HostStep{slot, step});
+void JobRunner::host_progress(int slot, const HostProgress& progress) {
+  std::vector<MetricsMerger::Line> lines;
+  for (const HostProgress::Step& step : progress.steps)
+    for (MetricsMerger::Line& line : metrics_.add(slot, step.step, step.metrics_json, step.local_json))
+      lines.push_back(std::move(line));
+  write_metrics(lines);
+  if (progress.prepared > 0) handle(job_event::HostPrepared{slot, progress.prepared});
+  if (!progress.steps.empty()) handle(job_event::HostStep{slot, progress.steps.back().step});
 }
 
-void JobRunner::write_metrics(const json& line) {
-  folder_->append_metrics(line);
-  last_line_ = line;
-  const std::string text = progress_text(line);
-  const int64_t step = line.value("step", int64_t{0});
-  if (step % std::max<int64_t>(1, job_.log_every) == 0 || step == job_.total_steps) around_.publish({JobUpdate::Kind::kProgress, text, 0, ""});
+void JobRunner::write_metrics(const std::vector<MetricsMerger::Line>& lines) {
+  if (lines.empty()) return;
+  std::string text;
+  for (const MetricsMerger::Line& line : lines) {
+    text += line.text + '\n';
+    progress_due_ =
+        progress_due_ || line.step % std::max<int64_t>(1, job_.log_every) == 0 || line.step == job_.total_steps;
+  }
+  folder_->append_metrics(text);
+  last_line_ = lines.back().text;
+  if (first_step_seen_ == 0) {
+    first_step_seen_ = lines.back().step;
+    first_step_at_ = Clock::now();
+  }
+  if (progress_due_ && Clock::now() - last_progress_ >= kBetweenProgress) show_progress();
+}
+
+void JobRunner::show_progress() {
+  progress_due_ = false;
+  last_progress_ = Clock::now();
+  const json line = json::parse(last_line_, nullptr, false);
+  if (line.is_object()) around_.publish({JobUpdate::Kind::kProgress, progress_text(line), 0, ""});
 }
 
 std::string JobRunner::progress_text(const json& line) {
-  auto number = [&](const char* key) { return line.contains(key) && line[key].is_number() ? line[key].get<double>() : 0.0; };
+  auto number = [&](const char* key) {
+    return line.contains(key) && line[key].is_number() ? line[key].get<double>() : 0.0;
+  };
   const auto step = static_cast<int64_t>(number("step"));
-  const auto now = Clock::now();
-  if (first_step_seen_ == 0) {
-    first_step_seen_ = step;
-    first_step_at_ = now;
-  }
   char text[160];
   const std::string total = job_.total_steps > 0 ? "/" + std::to_string(job_.total_steps) : "";
-  std::snprintf(text, sizeof(text), "step %lld%s  loss %.4f  %.0f tokens/s", static_cast<long long>(step), total.c_str(), number("loss"), number("tokens_per_s"));
+  std::snprintf(text, sizeof(text), "step %lld%s  loss %.4f  %.0f tokens/s", static_cast<long long>(step),
+                total.c_str(), number("loss"), number("tokens_per_s"));
   std::string result = text;
   if (job_.total_steps > 0 && step > first_step_seen_) {
-    const double seconds = std::chrono::duration<double>(now - first_step_at_).count() / static_cast<double>(step - first_step_seen_);
+    const double seconds = std::chrono::duration<double>(Clock::now() - first_step_at_).count() /
+                           static_cast<double>(step - first_step_seen_);
     result += "  ETA " + duration_text(seconds * static_cast<double>(job_.total_steps - step));
   }
   return result;
@@ -306,7 +353,7 @@ void JobRunner::host_evaluation(int, int64_t step, const std::string& json_text)
   json line = json::parse(json_text, nullptr, false);
   if (!line.is_object()) return;
   line["step"] = step;
-  folder_->append_metrics(line);
+  folder_->append_metrics(line.dump() + '\n');
   std::string text = "evaluation after step " + std::to_string(step) + ":";
   for (const auto& [key, value] : line.items())
     if (value.is_number() && key != "step") text += "  " + key + " " + value.dump();
@@ -316,7 +363,8 @@ void JobRunner::host_evaluation(int, int64_t step, const std::string& json_text)
 void JobRunner::host_event(int slot, const std::string& kind, const std::string& json_text) {
   json details = json::parse(json_text, nullptr, false);
   if (!details.is_object()) details = json::object();
-  if (kind == "training_plan" && details.contains("steps") && details["steps"].is_number_integer()) job_.total_steps = details["steps"];
+  if (kind == "training_plan" && details.contains("steps") && details["steps"].is_number_integer())
+    job_.total_steps = details["steps"];
   const PlannedSlot& place = job_.slots[static_cast<size_t>(slot)];
   details["node"] = place.node;
   details["slot"] = place.index;
@@ -340,7 +388,8 @@ void JobRunner::store_call(uint64_t number, const StoreCall& call) {
 }
 
 void JobRunner::end(const Outcome& outcome) {
-  for (const json& line : metrics_.rest()) write_metrics(line);
+  write_metrics(metrics_.rest());
+  if (progress_due_) show_progress();
   json cause = {{"kind", outcome.cause_kind}};
   if (!outcome.error.message.empty()) {
     cause["message"] = outcome.error.message;
@@ -348,20 +397,32 @@ void JobRunner::end(const Outcome& outcome) {
   }
   if (outcome.culprit >= 0) {
     const PlannedSlot& place = job_.slots[static_cast<size_t>(outcome.culprit)];
-    cause.update({{"node", place.node}, {"slot", place.index}, {"pid", life_.pid(outcome.culprit)},
-                  {"actors", actors_of(outcome.culprit)}, {"log", places_[static_cast<size_t>(outcome.culprit)].log_path}});
+    cause.update({{"node", place.node},
+                  {"slot", place.index},
+                  {"pid", life_.pid(outcome.culprit)},
+                  {"actors", actors_of(outcome.culprit)},
+                  {"log", places_[static_cast<size_t>(outcome.culprit)].log_path}});
   }
-  result_ = {{"outcome", outcome.name()}, {"exit_code", outcome.exit_code()}, {"cause", cause}, {"steps_done", outcome.steps_done},
-             {"job", id_}, {"name", job_.name}, {"run_folder", job_.run_folder}, {"results", host_results_},
+  result_ = {{"outcome", outcome.name()},
+             {"exit_code", outcome.exit_code()},
+             {"cause", cause},
+             {"steps_done", outcome.steps_done},
+             {"job", id_},
+             {"name", job_.name},
+             {"run_folder", job_.run_folder},
+             {"results", host_results_},
              {"wall_s", std::chrono::duration<double>(Clock::now() - started_).count()}};
-  if (!last_line_.is_null() && last_line_.contains("loss")) result_["last_loss"] = last_line_["loss"];
+  if (const json last = json::parse(last_line_, nullptr, false); last.is_object() && last.contains("loss"))
+    result_["last_loss"] = last["loss"];
   around_.journal->record_state(id_, outcome.name(), nullptr);
-  folder_->append_event("ended", generation_.value, {{"outcome", outcome.name()}, {"cause", cause}, {"steps_done", outcome.steps_done}});
+  folder_->append_event("ended", generation_.value,
+                        {{"outcome", outcome.name()}, {"cause", cause}, {"steps_done", outcome.steps_done}});
   if (outcome.kind == OutcomeKind::kRefused && folder_->fresh())
     folder_->discard();
   else if (Status written = folder_->write_result(result_); !written.ok())
     say(written.error().to_string());
-  around_.publish({JobUpdate::Kind::kEnd, "", outcome.exit_code(), result_.dump(-1, ' ', false, json::error_handler_t::replace)});
+  around_.publish(
+      {JobUpdate::Kind::kEnd, "", outcome.exit_code(), result_.dump(-1, ' ', false, json::error_handler_t::replace)});
   around_.ended();
 }
 
@@ -373,7 +434,8 @@ std::vector<std::string> JobRunner::nodes() const {
 
 json JobRunner::actors_of(int slot) const {
   json actors = json::array();
-  for (const auto& [group, rank] : places_[static_cast<size_t>(slot)].actors) actors.push_back({{"group", group}, {"rank", rank}});
+  for (const auto& [group, rank] : places_[static_cast<size_t>(slot)].actors)
+    actors.push_back({{"group", group}, {"rank", rank}});
   return actors;
 }
 
@@ -384,16 +446,27 @@ json JobRunner::hosts_json() const {
     std::string phase = life_.host_phase(static_cast<int>(slot));
     if (ended() && phase != "exited") phase = "ended";
     for (const auto& [group, rank] : places_[slot].actors)
-      hosts.push_back({{"node", place.node}, {"slot", place.index}, {"device", place.device}, {"pid", life_.pid(static_cast<int>(slot))},
-                       {"group", group}, {"rank", rank}, {"phase", phase}});
+      hosts.push_back({{"node", place.node},
+                       {"slot", place.index},
+                       {"device", place.device},
+                       {"pid", life_.pid(static_cast<int>(slot))},
+                       {"group", group},
+                       {"rank", rank},
+                       {"phase", phase}});
   }
   return hosts;
 }
 
 json JobRunner::status() const {
-  json status = {{"job", id_}, {"name", job_.name}, {"phase", job_phase_name(life_.phase())}, {"run_folder", job_.run_folder},
-                 {"generation", generation_.value}, {"step", life_.steps_done()}, {"total_steps", job_.total_steps},
-                 {"run_through", life_.grant().run_through}, {"hosts", hosts_json()}};
+  json status = {{"job", id_},
+                 {"name", job_.name},
+                 {"phase", job_phase_name(life_.phase())},
+                 {"run_folder", job_.run_folder},
+                 {"generation", generation_.value},
+                 {"step", life_.steps_done()},
+                 {"total_steps", job_.total_steps},
+                 {"run_through", life_.grant().run_through},
+                 {"hosts", hosts_json()}};
   if (!result_.is_null()) status["result"] = result_;
   return status;
 }

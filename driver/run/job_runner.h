@@ -3,10 +3,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "base/loop/owner_loop.h"
 #include "driver/journal/journal.h"
@@ -17,19 +16,31 @@
 #include "driver/supervision/job_life.h"
 #include "driver/supervision/rendezvous_store.h"
 
-/// Carries out what the state machines decide for one job: spawns, assigns, grants, writes the run folder, tells watchers.
+/// Carries out what the state machines decide for one job: spawns, assigns, grants, writes the run folder, tells
+/// watchers.
 namespace troupe::driver {
 
 /// What the runner needs of its driver. All calls are made on the owner loop.
 struct JobSurroundings {
   OwnerLoop* loop = nullptr;
   Journal* journal = nullptr;
-  std::function<WorkerPeer*(const std::string& node)> worker;                   // nullptr: not present
-  std::function<void(const std::string& incarnation, int slot)> own_process;    // routes the worker's reports to this job
-  std::function<std::string(const std::vector<std::string>& nodes)> missing_workers;  // "node b at 10.0.0.2"; empty: all are there
+  std::function<WorkerPeer*(const std::string& node)> worker;                 // nullptr: not present
+  std::function<void(const std::string& incarnation, int slot)> own_process;  // routes the worker's reports to this job
+  std::function<std::string(const std::vector<std::string>& nodes)>
+      missing_workers;  // "node b at 10.0.0.2"; empty: all are there
   std::function<void(const JobUpdate&)> publish;
   std::function<void()> ended;
   std::function<void(const std::vector<StoreAnswer>&)> answer_store;
+};
+
+/// What a host has done since it last said so.
+struct HostProgress {
+  struct Step {
+    int64_t step = 0;
+    std::string metrics_json, local_json;  // local_json empty: as in the report before it
+  };
+  int64_t prepared = 0;  // 0: nothing new
+  std::vector<Step> steps;
 };
 
 /// Owner loop only.
@@ -41,7 +52,7 @@ class JobRunner {
   /// Feeds one event to the job's life and carries out its effects.
   void handle(const JobEvent& event);
   void host_hello(int slot, const std::string& incarnation, std::shared_ptr<HostPeer> peer);
-  void host_step(int slot, int64_t step, const std::string& metrics_json, const std::string& local_json);
+  void host_progress(int slot, const HostProgress& progress);
   void host_evaluation(int slot, int64_t step, const std::string& json_text);
   void host_event(int slot, const std::string& kind, const std::string& json_text);
   void host_finished(int slot, const std::string& result_json);
@@ -69,7 +80,8 @@ class JobRunner {
   void end(const Outcome& outcome);
   void schedule();
   void say(const std::string& line);
-  void write_metrics(const nlohmann::json& line);
+  void write_metrics(const std::vector<MetricsMerger::Line>& lines);
+  void show_progress();
   std::string progress_text(const nlohmann::json& line);
   nlohmann::json hosts_json() const;
   nlohmann::json actors_of(int slot) const;
@@ -91,7 +103,8 @@ class JobRunner {
   nlohmann::json index_summary_, host_results_ = nlohmann::json::object(), result_;
   Clock::time_point scheduled_ = Clock::time_point::max(), started_, first_step_at_, last_progress_;
   int64_t first_step_seen_ = 0;
-  nlohmann::json last_line_;
+  std::string last_line_;      // of metrics.jsonl
+  bool progress_due_ = false;  // last_line_ is to be shown
 };
 
 }  // namespace troupe::driver

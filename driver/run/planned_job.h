@@ -18,11 +18,11 @@ struct PlannedSlot {
 
 struct PlannedJob {
   std::string name;
-  std::string mode = "train";  // "train" | "eval"
+  std::string mode = "train";  // "train" | "eval" | "dispatch" (no-ops, for benches)
   std::string job_yaml;        // as resolved
   std::string command_json = "{}";
-  std::string run_folder;      // absolute
-  std::string resume;          // "", "auto", or the run folder to go on from
+  std::string run_folder;  // absolute
+  std::string resume;      // "", "auto", or the run folder to go on from
   std::vector<PlannedSlot> slots;
   std::vector<std::string> group_names;
   std::vector<std::vector<int>> group_slots;  // [group][rank] -> position in slots
@@ -31,7 +31,7 @@ struct PlannedJob {
   int64_t total_steps = 0;  // 0: known to the hosts only
   int64_t log_every = 1;    // steps between two progress lines (metrics.jsonl has every step)
   std::chrono::milliseconds save_grace{300000};
-  std::string plan_text;    // for people
+  std::string plan_text;  // for people
 };
 
 }  // namespace troupe::driver

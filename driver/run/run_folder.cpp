@@ -20,7 +20,8 @@ namespace {
 std::string utc_now() {
   const auto now = std::chrono::system_clock::now();
   const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
-  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1000;
+  const auto milliseconds =
+      std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1000;
   std::tm parts{};
   ::gmtime_r(&seconds, &parts);
   char text[40];
@@ -52,19 +53,24 @@ Result<std::unique_ptr<RunFolder>> RunFolder::open(const std::string& path, bool
   const bool empty = !existed || fs::is_empty(path, error);
   // Looked at before the lock, so that a refusal leaves the folder as it was.
   if (!empty && !resume && !fs::exists(path + "/.lock"))
-    return make_error(ErrorCode::kFailedPrecondition, "run folder " + path + " exists already; --resume auto continues it, --run-dir names another");
+    return make_error(ErrorCode::kFailedPrecondition,
+                      "run folder " + path + " exists already; --resume auto continues it, --run-dir names another");
   fs::create_directories(path + "/logs", error);
   if (!error) fs::create_directories(path + "/index", error);
-  if (error) return make_error(ErrorCode::kFailedPrecondition, "run folder " + path + " cannot be created: " + error.message());
+  if (error)
+    return make_error(ErrorCode::kFailedPrecondition, "run folder " + path + " cannot be created: " + error.message());
   const int lock = ::open((path + "/.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (lock < 0) return make_error(ErrorCode::kFailedPrecondition, "run folder " + path + " cannot be locked: " + std::strerror(errno));
+  if (lock < 0)
+    return make_error(ErrorCode::kFailedPrecondition,
+                      "run folder " + path + " cannot be locked: " + std::strerror(errno));
   if (::flock(lock, LOCK_EX | LOCK_NB) != 0) {
     ::close(lock);
     return make_error(ErrorCode::kFailedPrecondition, "run folder " + path + " is in use by a running job");
   }
   if (!empty && !resume) {
     ::close(lock);
-    return make_error(ErrorCode::kFailedPrecondition, "run folder " + path + " exists already; --resume auto continues it, --run-dir names another");
+    return make_error(ErrorCode::kFailedPrecondition,
+                      "run folder " + path + " exists already; --resume auto continues it, --run-dir names another");
   }
   return std::unique_ptr<RunFolder>(new RunFolder(path, lock, empty));
 }
@@ -86,7 +92,7 @@ RunFolder::~RunFolder() {
 
 Status RunFolder::write_job(const std::string& yaml) { return write_file(path_ + "/job.yaml", yaml); }
 
-void RunFolder::append_metrics(const nlohmann::json& line) { metrics_ << line.dump() << '\n' << std::flush; }
+void RunFolder::append_metrics(const std::string& lines) { metrics_ << lines << std::flush; }
 
 void RunFolder::append_event(const std::string& kind, uint32_t generation, const nlohmann::json& details) {
   nlohmann::ordered_json line = {{"time", utc_now()}, {"kind", kind}, {"generation", generation}};
@@ -96,7 +102,8 @@ void RunFolder::append_event(const std::string& kind, uint32_t generation, const
 }
 
 Status RunFolder::write_result(const nlohmann::json& result) {
-  return write_file(path_ + "/result.json", result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  return write_file(path_ + "/result.json",
+                    result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 std::string RunFolder::log_path(const std::string& node, int slot) const {
@@ -130,7 +137,8 @@ LatestCheckpoint latest_checkpoint_in(const std::string& run_folder) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(run_folder + "/checkpoints", error)) {
     const std::string name = entry.path().filename();
-    if (name.rfind("step-", 0) != 0 || (!latest.path.empty() && name <= fs::path(latest.path).filename().string())) continue;
+    if (name.rfind("step-", 0) != 0 || (!latest.path.empty() && name <= fs::path(latest.path).filename().string()))
+      continue;
     const auto manifest = read_checkpoint(entry.path(), /*verify=*/false);
     if (!manifest) latest.passed_over.push_back(manifest.error().to_string());
   }

@@ -3,10 +3,9 @@
 #include <cstdint>
 #include <fstream>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
-
-#include <nlohmann/json_fwd.hpp>
 
 #include "base/result.h"
 
@@ -16,8 +15,8 @@ namespace troupe::driver {
 /// Owner loop only. Holds the folder's lock (RUN/.lock) for as long as it lives.
 class RunFolder {
  public:
-  /// Creates the folder, or opens an existing one when `resume` is set. Refuses (FailedPrecondition) a folder that exists without
-  /// `resume`, and always one that a live run holds. Nothing is left behind by a refusal.
+  /// Creates the folder, or opens an existing one when `resume` is set. Refuses (FailedPrecondition) a folder that
+  /// exists without `resume`, and always one that a live run holds. Nothing is left behind by a refusal.
   static Result<std::unique_ptr<RunFolder>> open(const std::string& path, bool resume);
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;
@@ -26,7 +25,8 @@ class RunFolder {
   const std::string& path() const { return path_; }
   bool fresh() const { return fresh_; }
   Status write_job(const std::string& yaml);
-  void append_metrics(const nlohmann::json& line);
+  /// Complete lines, each with its newline; they are in the file when the call returns.
+  void append_metrics(const std::string& lines);
   /// Adds "time", "kind" and "generation" in front of `details`.
   void append_event(const std::string& kind, uint32_t generation, const nlohmann::json& details);
   /// By temporary name and rename.
@@ -49,8 +49,8 @@ class RunFolder {
   std::ofstream metrics_, events_;
 };
 
-/// The newest complete checkpoint (base/checkpoint) and its step; empty path when there is none. `passed_over`: why newer ones are
-/// not complete, a line each.
+/// The newest complete checkpoint (base/checkpoint) and its step; empty path when there is none. `passed_over`: why
+/// newer ones are not complete, a line each.
 struct LatestCheckpoint {
   std::string path;
   int64_t step = 0;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -14,14 +15,19 @@ struct GrantState {
   bool operator==(const GrantState&) const = default;
 };
 
-/// run_through = min(prepared by every host, done by every host + window), never falls. A stop is set at the first step that no grant
-/// covers yet, so that every host learns of it before it runs that step.
+/// run_through = min(prepared by every host, done by every host + window), never falls. The window is what the hosts do
+/// in `span` at the pace seen so far, so that they never wait for the driver and a stop is never further away than
+/// that. A stop is set at the first step that no grant covers yet, so that every host learns of it before it runs that
+/// step. Small advances are held back while the hosts have at least half a window left.
 class GrantWindow {
  public:
-  GrantWindow(int hosts, int64_t window, int64_t first_step);
-  /// Each returns the grant to publish when it changed.
+  using Time = std::chrono::steady_clock::time_point;
+  /// `least`: steps of the smallest window; it is in force until a pace is known.
+  GrantWindow(int hosts, int64_t least, int64_t first_step,
+              std::chrono::milliseconds span = std::chrono::milliseconds(1000));
+  /// Each returns the grant to publish when there is one.
   std::optional<GrantState> prepared(int host, int64_t step);
-  std::optional<GrantState> done(int host, int64_t step);
+  std::optional<GrantState> done(int host, int64_t step, Time now);
   /// Ends the job in order; with `save` a checkpoint is written after the last step. A second request changes nothing.
   std::optional<GrantState> stop(bool save);
   const GrantState& state() const { return state_; }
@@ -29,12 +35,17 @@ class GrantWindow {
   int64_t done_by_all() const;
   int64_t prepared_by_all() const;
   int64_t done_by(int host) const { return done_[static_cast<size_t>(host)]; }
+  int64_t window() const { return window_; }
 
  private:
   std::optional<GrantState> advance();
+  void measure(Time now);
 
-  int64_t window_;
+  int64_t least_, window_;
+  std::chrono::milliseconds span_;
   std::vector<int64_t> prepared_, done_;
+  std::optional<Time> measured_since_;  // the pace: steps done since then
+  int64_t measured_from_ = 0;
   GrantState state_;
 };
 

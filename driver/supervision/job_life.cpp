@@ -6,37 +6,56 @@ namespace troupe::driver {
 
 const char* Outcome::name() const {
   switch (kind) {
-    case OutcomeKind::kDone: return "done";
-    case OutcomeKind::kFailed: return "failed";
-    case OutcomeKind::kRefused: return "refused";
-    case OutcomeKind::kStopped: return "stopped";
-    case OutcomeKind::kCancelled: return "cancelled";
+    case OutcomeKind::kDone:
+      return "done";
+    case OutcomeKind::kFailed:
+      return "failed";
+    case OutcomeKind::kRefused:
+      return "refused";
+    case OutcomeKind::kStopped:
+      return "stopped";
+    case OutcomeKind::kCancelled:
+      return "cancelled";
   }
   return "failed";
 }
 
 int Outcome::exit_code() const {
   switch (kind) {
-    case OutcomeKind::kDone: return 0;
-    case OutcomeKind::kFailed: return 1;
-    case OutcomeKind::kRefused: return 2;
-    case OutcomeKind::kStopped: return 75;
-    case OutcomeKind::kCancelled: return 130;
+    case OutcomeKind::kDone:
+      return 0;
+    case OutcomeKind::kFailed:
+      return 1;
+    case OutcomeKind::kRefused:
+      return 2;
+    case OutcomeKind::kStopped:
+      return 75;
+    case OutcomeKind::kCancelled:
+      return 130;
   }
   return 1;
 }
 
 const char* job_phase_name(JobPhase phase) {
   switch (phase) {
-    case JobPhase::kWaiting: return "waiting for workers";
-    case JobPhase::kIndexing: return "indexing";
-    case JobPhase::kSpawning: return "starting hosts";
-    case JobPhase::kLoading: return "loading";
-    case JobPhase::kRunning: return "running";
-    case JobPhase::kFinishing: return "finishing";
-    case JobPhase::kGathering: return "gathering evidence";
-    case JobPhase::kStopping: return "stopping";
-    case JobPhase::kEnded: return "ended";
+    case JobPhase::kWaiting:
+      return "waiting for workers";
+    case JobPhase::kIndexing:
+      return "indexing";
+    case JobPhase::kSpawning:
+      return "starting hosts";
+    case JobPhase::kLoading:
+      return "loading";
+    case JobPhase::kRunning:
+      return "running";
+    case JobPhase::kFinishing:
+      return "finishing";
+    case JobPhase::kGathering:
+      return "gathering evidence";
+    case JobPhase::kStopping:
+      return "stopping";
+    case JobPhase::kEnded:
+      return "ended";
   }
   return "unknown";
 }
@@ -105,7 +124,8 @@ void JobLife::on(const job_event::WorkersReady&) {
 
 void JobLife::on(const job_event::WorkersMissing& event) {
   if (phase_ != JobPhase::kWaiting) return;
-  Outcome outcome = failure("worker_missing", deadline_exceeded("no worker registered within " + event.waited + " for " + event.who));
+  Outcome outcome =
+      failure("worker_missing", deadline_exceeded("no worker registered within " + event.waited + " for " + event.who));
   outcome.kind = OutcomeKind::kRefused;
   stop_with(std::move(outcome));
 }
@@ -126,7 +146,8 @@ void JobLife::on(const job_event::HostSpawned& event) {
   Host& host = hosts_[static_cast<size_t>(event.slot)];
   host.spawned = true;
   host.pid = event.pid;
-  if (phase_ == JobPhase::kSpawning && std::all_of(hosts_.begin(), hosts_.end(), [](const Host& h) { return h.spawned; }))
+  if (phase_ == JobPhase::kSpawning &&
+      std::all_of(hosts_.begin(), hosts_.end(), [](const Host& h) { return h.spawned; }))
     enter(JobPhase::kLoading);
 }
 
@@ -134,8 +155,9 @@ void JobLife::on(const job_event::SpawnFailed& event) {
   hosts_[static_cast<size_t>(event.slot)].exited = true;
   if (ending() || phase_ == JobPhase::kGathering) return;
   const HostPlace& place = options_.places[static_cast<size_t>(event.slot)];
-  Outcome outcome = failure("spawn_failed", wrap(event.error, "host of " + place.roles() + " (node " + place.node + ", slot " +
-                                                                  std::to_string(place.index) + ") could not be started"));
+  Outcome outcome =
+      failure("spawn_failed", wrap(event.error, "host of " + place.roles() + " (node " + place.node + ", slot " +
+                                                    std::to_string(place.index) + ") could not be started"));
   outcome.culprit = event.slot;
   stop_with(std::move(outcome));
 }
@@ -170,7 +192,7 @@ void JobLife::on(const job_event::HostPrepared& event) {
 
 void JobLife::on(const job_event::HostStep& event) {
   const int64_t before = window_.done_by_all();
-  const auto grant = window_.done(event.slot, event.step);
+  const auto grant = window_.done(event.slot, event.step, now_);
   if (window_.done_by_all() > before) quiet_since_ = now_;
   hosts_[static_cast<size_t>(event.slot)].phase = "running";
   if (grant && phase_ == JobPhase::kRunning) effects_.emplace_back(job_effect::PublishGrant{*grant});
@@ -183,7 +205,8 @@ void JobLife::on(const job_event::HostFinished& event) {
   if (ending() || phase_ == JobPhase::kGathering) return;
   if (!std::all_of(hosts_.begin(), hosts_.end(), [](const Host& h) { return h.finished; })) return;
   outcome_ = {};
-  // A stop that came too late to cut anything off is no stop: all steps may have been done. The host says so by its last step.
+  // A stop that came too late to cut anything off is no stop: all steps may have been done. The host says so by its
+  // last step.
   if (save_requested_ && window_.state().stop_after >= 0 && window_.done_by_all() == window_.state().stop_after) {
     outcome_.kind = OutcomeKind::kStopped;
     outcome_.cause_kind = "stopped";
@@ -313,14 +336,16 @@ std::string JobLife::waiting_text() const {
   int64_t slowest = window_.done_by_all();
   for (size_t slot = 0; slot < hosts_.size(); ++slot) {
     const Host& host = hosts_[slot];
-    const bool waited_for = phase_ == JobPhase::kSpawning    ? !host.spawned
-                            : phase_ == JobPhase::kLoading   ? !host.ready
-                            : phase_ == JobPhase::kRunning   ? !host.finished && window_.done_by(static_cast<int>(slot)) == slowest
-                            : phase_ == JobPhase::kFinishing || phase_ == JobPhase::kStopping ? spawn_requested_ && !host.exited
-                                                             : false;
+    const bool waited_for =
+        phase_ == JobPhase::kSpawning  ? !host.spawned
+        : phase_ == JobPhase::kLoading ? !host.ready
+        : phase_ == JobPhase::kRunning ? !host.finished && window_.done_by(static_cast<int>(slot)) == slowest
+        : phase_ == JobPhase::kFinishing || phase_ == JobPhase::kStopping ? spawn_requested_ && !host.exited
+                                                                          : false;
     if (!waited_for) continue;
     const HostPlace& place = options_.places[slot];
-    who += (who.empty() ? "" : ", ") + place.roles() + " (node " + place.node + ", slot " + std::to_string(place.index) + ": " + host.phase + ")";
+    who += (who.empty() ? "" : ", ") + place.roles() + " (node " + place.node + ", slot " +
+           std::to_string(place.index) + ": " + host.phase + ")";
   }
   if (phase_ == JobPhase::kRunning) text += ", step " + std::to_string(slowest + 1);
   return who.empty() ? text : text + ": waiting for " + who;

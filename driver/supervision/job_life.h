@@ -22,56 +22,110 @@ struct JobLifeOptions {
   std::vector<HostPlace> places;
   bool needs_index = false;
   bool prepared_when_ready = false;  // evaluation: one step, and nothing is decoded ahead
-  int64_t window = 4;       // steps that may be granted beyond the last that all hosts have done
+  int64_t window = 4;  // steps that may be granted, whatever they take, beyond the last that all hosts have done
   int64_t first_step = 1;
-  std::chrono::milliseconds waiting_line{30000};   // silence after which it is said who is waited for
-  std::chrono::milliseconds terminate_grace{2000}; // SIGTERM to SIGKILL
-  std::chrono::milliseconds stop_timeout{12000};   // after which the job ends even if a worker never reported a host's end
+  std::chrono::milliseconds waiting_line{30000};    // silence after which it is said who is waited for
+  std::chrono::milliseconds terminate_grace{2000};  // SIGTERM to SIGKILL
+  std::chrono::milliseconds stop_timeout{
+      12000};  // after which the job ends even if a worker never reported a host's end
   std::chrono::milliseconds save_grace{300000};
-  std::chrono::milliseconds finish_timeout{20000}; // for hosts to exit after the last has finished
+  std::chrono::milliseconds finish_timeout{20000};  // for hosts to exit after the last has finished
 };
 
 /// What happens to a job. Slots are positions in `places`.
 namespace job_event {
 struct WorkersReady {};
-struct WorkersMissing { std::string who; std::string waited; };
+struct WorkersMissing {
+  std::string who;
+  std::string waited;
+};
 struct IndexDone {};
-struct IndexFailed { Error error; bool refusal = false; };
-struct HostSpawned { int slot; int pid; };
-struct SpawnFailed { int slot; Error error; };
-struct HostHello { int slot; };
-struct HostPhase { int slot; std::string phase; };
-struct HostReady { int slot; };
-struct HostPrepared { int slot; int64_t step; };
-struct HostStep { int slot; int64_t step; };
-struct HostFinished { int slot; };
-struct HostError { int slot; Error error; };
-struct HostExited { int slot; HostExit exit; };
-struct LinkLost { int slot; };
-struct WorkerLost { std::string node; };
-struct Cancel { bool interrupt = false; };  // interrupt: Ctrl-C
+struct IndexFailed {
+  Error error;
+  bool refusal = false;
+};
+struct HostSpawned {
+  int slot;
+  int pid;
+};
+struct SpawnFailed {
+  int slot;
+  Error error;
+};
+struct HostHello {
+  int slot;
+};
+struct HostPhase {
+  int slot;
+  std::string phase;
+};
+struct HostReady {
+  int slot;
+};
+struct HostPrepared {
+  int slot;
+  int64_t step;
+};
+struct HostStep {
+  int slot;
+  int64_t step;
+};
+struct HostFinished {
+  int slot;
+};
+struct HostError {
+  int slot;
+  Error error;
+};
+struct HostExited {
+  int slot;
+  HostExit exit;
+};
+struct LinkLost {
+  int slot;
+};
+struct WorkerLost {
+  std::string node;
+};
+struct Cancel {
+  bool interrupt = false;
+};  // interrupt: Ctrl-C
 struct Save {};
 struct Tick {};
 }  // namespace job_event
-using JobEvent = std::variant<job_event::WorkersReady, job_event::WorkersMissing, job_event::IndexDone, job_event::IndexFailed,
-                              job_event::HostSpawned, job_event::SpawnFailed, job_event::HostHello, job_event::HostPhase,
-                              job_event::HostReady, job_event::HostPrepared, job_event::HostStep, job_event::HostFinished,
-                              job_event::HostError, job_event::HostExited, job_event::LinkLost, job_event::WorkerLost,
-                              job_event::Cancel, job_event::Save, job_event::Tick>;
+using JobEvent =
+    std::variant<job_event::WorkersReady, job_event::WorkersMissing, job_event::IndexDone, job_event::IndexFailed,
+                 job_event::HostSpawned, job_event::SpawnFailed, job_event::HostHello, job_event::HostPhase,
+                 job_event::HostReady, job_event::HostPrepared, job_event::HostStep, job_event::HostFinished,
+                 job_event::HostError, job_event::HostExited, job_event::LinkLost, job_event::WorkerLost,
+                 job_event::Cancel, job_event::Save, job_event::Tick>;
 
 /// What is to be done about it, in this order.
 namespace job_effect {
 struct StartIndex {};
 struct SpawnHosts {};
-struct AssignHost { int slot; };
-struct PublishGrant { GrantState grant; };
-struct Terminate { std::chrono::milliseconds grace; };  // every host and task that still lives
-struct PhaseChanged { JobPhase phase; };
-struct Waiting { std::string text; };  // "loading: waiting for text/1 (node a, slot 1: loading weights)"
-struct End { Outcome outcome; };
+struct AssignHost {
+  int slot;
+};
+struct PublishGrant {
+  GrantState grant;
+};
+struct Terminate {
+  std::chrono::milliseconds grace;
+};  // every host and task that still lives
+struct PhaseChanged {
+  JobPhase phase;
+};
+struct Waiting {
+  std::string text;
+};  // "loading: waiting for text/1 (node a, slot 1: loading weights)"
+struct End {
+  Outcome outcome;
+};
 }  // namespace job_effect
-using JobEffect = std::variant<job_effect::StartIndex, job_effect::SpawnHosts, job_effect::AssignHost, job_effect::PublishGrant,
-                               job_effect::Terminate, job_effect::PhaseChanged, job_effect::Waiting, job_effect::End>;
+using JobEffect =
+    std::variant<job_effect::StartIndex, job_effect::SpawnHosts, job_effect::AssignHost, job_effect::PublishGrant,
+                 job_effect::Terminate, job_effect::PhaseChanged, job_effect::Waiting, job_effect::End>;
 
 /// Owner loop only. In this version the loss of any host ends the job with its first cause.
 class JobLife {

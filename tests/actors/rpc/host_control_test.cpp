@@ -1,5 +1,3 @@
-#include "actors/host/control.h"
-
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 #include <unistd.h>
@@ -11,6 +9,7 @@
 #include <mutex>
 #include <thread>
 
+#include "actors/host/control.h"
 #include "proto/rpc/control.grpc.pb.h"
 #include "proto/rpc/error_message.h"
 
@@ -22,7 +21,8 @@ namespace {
 /// A driver of one host: the test reads what the host says and answers by hand.
 class FakeLink final : public wire::HostLink::Service {
  public:
-  grpc::Status Attach(grpc::ServerContext*, grpc::ServerReaderWriter<wire::HostCommand, wire::HostMessage>* stream) override {
+  grpc::Status Attach(grpc::ServerContext*,
+                      grpc::ServerReaderWriter<wire::HostCommand, wire::HostMessage>* stream) override {
     {
       std::lock_guard lock(mutex_);
       stream_ = stream;
@@ -91,7 +91,8 @@ struct Stage {
     builder.RegisterService(&link);
     server = builder.BuildAndStart();
     REQUIRE(server);
-    std::vector<std::string> arguments{"troupe-actor", "host", "--driver", socket, "--job", "j", "--slot", "0", "--incarnation", "i"};
+    std::vector<std::string> arguments{"troupe-actor", "host", "--driver",      socket, "--job", "j",
+                                       "--slot",       "0",    "--incarnation", "i"};
     std::vector<char*> pointers;
     for (auto& argument : arguments) pointers.push_back(argument.data());
     auto connected = connect_host_control(static_cast<int>(pointers.size()), pointers.data());
@@ -132,7 +133,8 @@ TEST_CASE("Reports reach the driver in order, with the generation") {
   CHECK(stage.link.take().phase() == "loading");
   CHECK(stage.link.take().ready());
   const wire::HostMessage step = stage.link.take();
-  CHECK(step.step().step() == 4);
+  REQUIRE(step.progress().steps_size() == 1);
+  CHECK(step.progress().steps(0).step() == 4);
   CHECK(step.generation() == 2);
   CHECK(stage.link.take().finished() == "{\"a\": 1}");
 }
@@ -183,4 +185,48 @@ TEST_CASE("A lost driver ends waits with Unavailable") {
   REQUIRE_FALSE(grant.ok());
   CHECK(grant.error().code == ErrorCode::kUnavailable);
   CHECK_FALSE(stage.control->report_finished("{}").ok());
+}
+
+TEST_CASE("While grants last steps are gathered into few messages, local figures are said once, and nothing is lost") {
+  Stage stage;
+  stage.link.grant(2, int64_t{1} << 40);
+  REQUIRE(stage.control->wait_grant(1, milliseconds(20000)).ok());
+  constexpr int64_t kSteps = 2000;
+  for (int64_t step = 1; step <= kSteps; ++step) {
+    stage.control->report_prepared(step + 8);
+    stage.control->report_step(step, step == 7 ? "{\"step\": 7}" : "",
+                               step <= 1000 ? "{\"peak\": 1}" : "{\"peak\": 2}");
+  }
+  CHECK(stage.control->report_finished("{}").ok());
+  int messages = 0, locals = 0;
+  int64_t next = 1, prepared = 0;
+  for (;; ++messages) {
+    const wire::HostMessage message = stage.link.take();
+    if (message.body_case() == wire::HostMessage::kFinished) break;
+    REQUIRE(message.has_progress());
+    prepared = std::max(prepared, message.progress().prepared());
+    for (const auto& step : message.progress().steps()) {
+      REQUIRE(step.step() == next++);
+      CHECK(step.metrics_json().empty() == (step.step() != 7));
+      locals += step.local_json().empty() ? 0 : 1;
+    }
+  }
+  CHECK(next == kSteps + 1);
+  CHECK(prepared == kSteps + 8);
+  CHECK(locals == 2);
+  CHECK(messages < 100);  // 2,000 steps and as many prepared ones
+}
+
+TEST_CASE("A host that is about to wait for a grant says first what it has done") {
+  Stage stage;
+  stage.link.grant(2, 100000);
+  REQUIRE(stage.control->wait_grant(1, milliseconds(20000)).ok());
+  for (int64_t step = 1; step <= 50; ++step) stage.control->report_step(step, "", "{}");
+  CHECK_FALSE(stage.control->wait_grant(200000, milliseconds(1)).ok());
+  int64_t heard = 0;
+  while (heard < 50) {
+    const wire::HostMessage message = stage.link.take();
+    for (const auto& step : message.progress().steps()) heard = step.step();
+  }
+  CHECK(heard == 50);
 }

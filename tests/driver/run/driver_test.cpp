@@ -4,8 +4,8 @@
 
 #include <catch2/catch.hpp>
 #include <condition_variable>
-#include <deque>
 #include <csignal>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -76,9 +76,12 @@ struct Stage {
     job.group_names = {"vision", "text"};
     job.group_slots = {{0}, {1}};
     id = *driver->submit(std::move(job));
-    REQUIRE(driver->watch(id, [this](const JobUpdate& update) {
-      if (update.kind == JobUpdate::Kind::kEnd) ended.set_value(update);
-    }).ok());
+    REQUIRE(driver
+                ->watch(id,
+                        [this](const JobUpdate& update) {
+                          if (update.kind == JobUpdate::Kind::kEnd) ended.set_value(update);
+                        })
+                .ok());
   }
   ~Stage() {
     driver.reset();
@@ -127,7 +130,8 @@ TEST_CASE("A job runs on a worker that registers after it was submitted, and lea
   for (int slot : {0, 1}) {
     CHECK(stage.hosts[slot]->granted.take().run_through == 1);
     stage.driver->host_report(stage.id, [slot](JobRunner& runner) {
-      runner.host_step(slot, 1, slot == 0 ? R"({"step": 1, "loss": 2.0})" : "", R"({"peak_memory_mib": 5})");
+      runner.host_progress(slot,
+                           {0, {{1, slot == 0 ? R"({"step": 1, "loss": 2.0})" : "", R"({"peak_memory_mib": 5})"}}});
       runner.host_finished(slot, slot == 0 ? R"({"a": 1})" : "");
     });
   }
