@@ -24,9 +24,9 @@ constexpr milliseconds kAnswerTimeout{30000};
 constexpr milliseconds kErrorTimeout{3000};
 constexpr milliseconds kClockTimeout{2000};
 /// Progress is gathered this long, or, when this host will need another grant soon, hardly at all.
-constexpr milliseconds kProgressInterval{50}, kUrgentInterval{1};
+constexpr milliseconds kProgressInterval{100}, kUrgentInterval{1};
 /// Grants that will last longer than this leave time to gather.
-constexpr milliseconds kGrantReserve{100};
+constexpr milliseconds kGrantReserve{150};
 constexpr int kLargestProgressReports = 1024;
 
 /// What the worker put behind the program's name.

@@ -255,6 +255,17 @@ def main():
     TROUPE = str(pathlib.Path(known.troupe).resolve())
     unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
 
+    def test_dispatch_bench_runs_noops_on_real_hosts_and_its_driver_hardly_notices(self):
+        done = self.troupe("bench", "dispatch", "--hosts", "2+2", "--steps", "3000", "--json")
+        result = json.loads(done.stdout)
+        for kind in ("noop", "row_each_way"):
+            self.assertGreater(result[kind]["steps_timed"], 100)
+            self.assertLess(result[kind]["step_ms"], 10)  # ten times the bar: machines of tests are busy
+        simulated = {line["hosts"]: line["driver_us_per_step"] for line in result["simulated"]}
+        self.assertEqual(sorted(simulated), [2, 4, 8, 16, 32, 64])
+        self.assertLess(simulated[64], 32 * simulated[2])  # less than in proportion
+        self.troupe("bench", "dispatch", "--hosts", "2x2", code=2)
+
 
 if __name__ == "__main__":
     main()

@@ -150,3 +150,31 @@ TEST_CASE("With small advances held back no host ever waits for a grant that cou
     CHECK(published < 2000);
   }
 }
+
+TEST_CASE("Whenever a stop is asked for, it lies behind every grant that was given and is reached by all hosts") {
+  std::mt19937 random(11);
+  for (int round = 0; round < 200; ++round) {
+    GrantWindow window(3, 4, 1);
+    int64_t done[3] = {}, published = 0, stop = -1;
+    auto now = kStart;
+    const int ask_at = static_cast<int>(random() % 900);
+    for (int event = 0; event < 1000000 && (stop < 0 || *std::min_element(done, done + 3) < stop); ++event) {
+      now += std::chrono::microseconds(random() % 400);
+      const int host = static_cast<int>(random() % 3);
+      if (event == ask_at) {
+        const auto grant = window.stop(true);
+        REQUIRE(grant);
+        stop = grant->stop_after;
+        REQUIRE(stop == published + 1);  // no host can have run it
+        REQUIRE(grant->save_at == stop);
+        published = grant->run_through;
+      }
+      // A host runs only what was published.
+      done[host] = std::min(done[host] + 1 + static_cast<int64_t>(random() % 5), published);
+      for (const auto& grant : {window.prepared(host, done[host] + 100), window.done(host, done[host], now)})
+        if (grant) published = grant->run_through;
+    }
+    REQUIRE(*std::min_element(done, done + 3) == stop);
+    REQUIRE(*std::max_element(done, done + 3) == stop);
+  }
+}
