@@ -246,15 +246,6 @@ class EndToEnd(unittest.TestCase):
         pair = self.losses(self.run_job("pair", "--cluster", manifest, placement="disjoint"))
         self.assertEqual(alone, pair)
 
-
-def main():
-    global TROUPE
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--troupe", required=True)
-    known, rest = parser.parse_known_args()
-    TROUPE = str(pathlib.Path(known.troupe).resolve())
-    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
-
     def test_dispatch_bench_runs_noops_on_real_hosts_and_its_driver_hardly_notices(self):
         done = self.troupe("bench", "dispatch", "--hosts", "2+2", "--steps", "3000", "--json")
         result = json.loads(done.stdout)
@@ -265,6 +256,15 @@ def main():
         self.assertEqual(sorted(simulated), [2, 4, 8, 16, 32, 64])
         self.assertLess(simulated[64], 32 * simulated[2])  # less than in proportion
         self.troupe("bench", "dispatch", "--hosts", "2x2", code=2)
+
+
+def main():
+    global TROUPE
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--troupe", required=True)
+    known, rest = parser.parse_known_args()
+    TROUPE = str(pathlib.Path(known.troupe).resolve())
+    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
 
 
 if __name__ == "__main__":
