@@ -247,7 +247,7 @@ class EndToEnd(unittest.TestCase):
         self.assertEqual(alone, pair)
 
     def test_dispatch_bench_runs_noops_on_real_hosts_and_its_driver_hardly_notices(self):
-        done = self.troupe("bench", "dispatch", "--hosts", "2+2", "--steps", "3000", "--json")
+        done = self.troupe("bench", "dispatch", "--hosts", "2+2", "--steps", "20000", "--json")
         result = json.loads(done.stdout)
         for kind in ("noop", "row_each_way"):
             self.assertGreater(result[kind]["steps_timed"], 100)
