@@ -169,9 +169,10 @@ int bench_dispatch_command(const std::string& actor, std::vector<std::string> ar
   if (std::sscanf(flags.hosts.c_str(), "%d+%d%c", &flags.vision, &flags.text, &rest) != 2 || flags.vision < 1 ||
       flags.text < 1 || flags.vision > 64 || flags.text > 64)
     return report(invalid_argument("troupe bench dispatch: --hosts " + flags.hosts +
-                                   " is not valid; valid: V+T with 1 to 64 hosts each, such as 8+8"));
+                                   " is not valid; valid: V+T with 1 to 64 hosts each, such as 8+8"),
+                  flags.json);
   Result<ordered_json> result = measure(actor_program(actor), flags);
-  if (!result) return report(result.error());
+  if (!result) return report(result.error(), flags.json);
   if (flags.json)
     std::printf("%s\n", result->dump().c_str());
   else

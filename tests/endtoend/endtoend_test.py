@@ -255,7 +255,8 @@ class EndToEnd(unittest.TestCase):
         simulated = {line["hosts"]: line["driver_us_per_step"] for line in result["simulated"]}
         self.assertEqual(sorted(simulated), [2, 4, 8, 16, 32, 64])
         self.assertLess(simulated[64], 32 * simulated[2])  # less than in proportion
-        self.troupe("bench", "dispatch", "--hosts", "2x2", code=2)
+        refused = self.troupe("bench", "dispatch", "--hosts", "2x2", "--json", code=2)
+        self.assertEqual(json.loads(refused.stdout)["error"]["exit_code"], 2)
 
 
 def main():
