@@ -52,7 +52,7 @@ struct Grant {
 };
 
 /// Thread-safe. Reports are queued and sent by the control client's own thread; they never block on the driver.
-/// Prepared and done steps are gathered for 100 ms while the grants last longer than 150 ms at the present pace, for 1
+/// Prepared and done steps are gathered for 50 ms while the grants last longer than 100 ms at the present pace, for 1
 /// ms otherwise, and sent before a host waits for a grant; what is gathered is bounded by the grants (and by 1,024
 /// steps a message). All other reports leave at once, behind what was gathered.
 class HostControl {
