@@ -147,8 +147,10 @@ void add_clients(CLI::App& app, Given& given) {
   trace->add_option("RUN", given.client.target, "a run folder")->required();
   trace->add_option("--out", given.trace_out, "the file to write (default: trace.json beside the hosts' files)");
   trace->add_flag("--json", given.client.json, "answer as JSON");
-  trace->footer("Example:\n  troupe run job.yaml --set profile.steps=[10,12] --run-dir runs/try && troupe trace runs/try");
-  trace->callback([&given] { given.exit_code = trace_command(given.client.target, given.trace_out, given.client.json); });
+  trace->footer(
+      "Example:\n  troupe run job.yaml --set profile.steps=[10,12] --run-dir runs/try && troupe trace runs/try");
+  trace->callback(
+      [&given] { given.exit_code = trace_command(given.client.target, given.trace_out, given.client.json); });
 
   CLI::App* cancel = app.add_subcommand("cancel", "end a job at once");
   cancel->add_option("ID", given.client.target, "the job's id")->required();

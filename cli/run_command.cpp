@@ -107,7 +107,8 @@ int run_planned(const RunOptions& options, Prepared prepared) {
   Status started = start_driver(embedded, prepared.manifest);
   if (!started.ok()) return report(started.error(), options.json);
   driver::PlannedJob job = prepared.run.job;
-  if (Status chosen = choose_folder(options, prepared.run, job); !chosen.ok()) return report(chosen.error(), options.json);
+  if (Status chosen = choose_folder(options, prepared.run, job); !chosen.ok())
+    return report(chosen.error(), options.json);
   const std::string run_folder = job.run_folder;
   Result<std::string> id = embedded.driver->submit(std::move(job));
   if (!id) return report(id.error(), options.json);

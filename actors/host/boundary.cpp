@@ -62,7 +62,8 @@ Result<std::unique_ptr<Boundary>> Boundary::create(const JobContext& job) {
     options.self = job.assignment.self;
     options.interface_address = job.assignment.slots[static_cast<size_t>(job.assignment.self.value)].data_address;
     TROUPE_ASSIGN(self->remote_, create_ucx_channel(options));
-    if (delays.most.count() > 0) self->remote_ = create_delayed_channel(std::move(self->remote_), {delays.seed + 1, delays.most});
+    if (delays.most.count() > 0)
+      self->remote_ = create_delayed_channel(std::move(self->remote_), {delays.seed + 1, delays.most});
     TROUPE_RETURN_IF_ERROR(
         self->remote_->connect({peers.begin(), peers.end()}, job.control->store(), std::chrono::minutes(5)));
   }

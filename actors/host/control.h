@@ -82,8 +82,8 @@ class HostControl {
   virtual Status report_finished(const std::string& result_json) = 0;
   /// Publishes what the executor is doing to a page that the worker reads (cheap; called at every instruction).
   virtual void publish_progress(int64_t step, const char* instruction, int group, int rank) = 0;
-  /// How this host's steady clock lies to the driver's: the quickest of a few round trips over the control stream. Blocks for them, 2 s at
-  /// most; an Unavailable or DeadlineExceeded says that the driver did not answer.
+  /// How this host's steady clock lies to the driver's: the quickest of a few round trips over the control stream.
+  /// Blocks for them, 2 s at most; an Unavailable or DeadlineExceeded says that the driver did not answer.
   virtual Result<ClockOffset> measure_clock() = 0;
   /// True once the driver or worker asked this host to end at once.
   virtual bool stop_requested() const = 0;

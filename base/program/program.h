@@ -9,8 +9,8 @@
 #include "base/data/batch_plan.h"
 #include "base/result.h"
 
-/// Programs: the training loop recorded once, expanded for each step into one global order of instructions of which every actor host
-/// runs its own subsequence. Pure: the driver prints and checks the same order that the hosts run.
+/// Programs: the training loop recorded once, expanded for each step into one global order of instructions of which
+/// every actor host runs its own subsequence. Pure: the driver prints and checks the same order that the hosts run.
 namespace troupe {
 
 enum class Op : uint8_t { kForward, kBackward, kPost, kWait, kReduce, kCombine, kUpdate, kGather };
@@ -36,7 +36,7 @@ struct Program {
   std::vector<std::string> groups;
   std::vector<ProgramEdge> edges;
   std::vector<RecordedLoop> loops;
-  int credits = 0;  // units a producer may be ahead of its backward; 0: all of a step
+  int credits = 0;           // units a producer may be ahead of its backward; 0: all of a step
   int64_t budget_bytes = 0;  // most that a producer's units may hold between forward and backward; 0: no bound
   /// A stable text form (JSON); equal texts mean equal programs.
   std::string to_json() const;
@@ -63,45 +63,46 @@ class Recorder {
   RecordedLoop* open_ = nullptr;
 };
 
-/// The training loop of a job: encoder forward, decoder forward and backward, encoder backward, combine, step. Frozen groups have no
-/// backward; no gradient crosses a boundary behind which nothing is trained.
+/// The training loop of a job: encoder forward, decoder forward and backward, encoder backward, combine, step. Frozen
+/// groups have no backward; no gradient crosses a boundary behind which nothing is trained.
 Program record_training_loop(const JobSpec& spec);
 /// The training loop without what a step ends with (norm, update): what dispatching a step costs.
 Program record_dispatch_loop(const JobSpec& spec);
 /// Forward passes only, for evaluation.
 Program record_evaluation_loop(const JobSpec& spec);
 
-/// Whether any step of a program can run: groups may not feed each other in a circle, and what is recorded needs what is recorded
-/// before it. The error prints the circle.
+/// Whether any step of a program can run: groups may not feed each other in a circle, and what is recorded needs what
+/// is recorded before it. The error prints the circle.
 Status check_program(const Program& program);
 
 /// Counts of one step, from the index: units of each group and which consumer units each producer unit feeds.
 struct StepShape {
-  std::vector<int> units;                             // [group]
-  std::vector<std::vector<std::vector<int>>> feeds;   // [edge][producer unit] -> consumer units, ascending
-  std::vector<std::vector<int64_t>> held_bytes = {};  // [group][unit]: kept from forward to backward; groups left out hold nothing
+  std::vector<int> units;                            // [group]
+  std::vector<std::vector<std::vector<int>>> feeds;  // [edge][producer unit] -> consumer units, ascending
+  std::vector<std::vector<int64_t>> held_bytes =
+      {};  // [group][unit]: kept from forward to backward; groups left out hold nothing
 };
 StepShape shape_of(const Program& program, const StepPlan& plan);
 
 struct Instruction {
   Op op = Op::kForward;
   int group = 0;
-  int unit = -1;       // of `group`; -1 for per-step instructions
-  int edge = -1;       // kPost, kWait
-  int peer_unit = -1;  // kPost, kWait: the unit at the other end
+  int unit = -1;          // of `group`; -1 for per-step instructions
+  int edge = -1;          // kPost, kWait
+  int peer_unit = -1;     // kPost, kWait: the unit at the other end
   bool gradient = false;  // kPost, kWait: backward direction
   bool operator==(const Instruction&) const = default;
   /// "text.wait(0 <- vision 2)"
   std::string to_string(const Program& program) const;
 };
 
-/// The global order of a step. Every host's list is the subsequence of its groups. A group that feeds others runs ahead of its own
-/// backward by the program's credits, one more for each further group behind it, and within its budget; where a consumer needs more
-/// at once it gets it. Backward comes before forward as soon as it can. With all credits that makes phases, with few 1F1B.
-/// `program` has passed check_program.
+/// The global order of a step. Every host's list is the subsequence of its groups. A group that feeds others runs ahead
+/// of its own backward by the program's credits, one more for each further group behind it, and within its budget;
+/// where a consumer needs more at once it gets it. Backward comes before forward as soon as it can. With all credits
+/// that makes phases, with few 1F1B. `program` has passed check_program.
 std::vector<Instruction> expand(const Program& program, const StepShape& shape);
-/// Checks an order as if no send had a buffer and every group ran alone on its hosts: every post has its wait, every wait comes after
-/// its post, nothing waits in a circle. The error prints what is wrong.
+/// Checks an order as if no send had a buffer and every group ran alone on its hosts: every post has its wait, every
+/// wait comes after its post, nothing waits in a circle. The error prints what is wrong.
 Status check_order(const Program& program, const StepShape& shape, const std::vector<Instruction>& order);
 
 }  // namespace troupe

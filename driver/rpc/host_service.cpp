@@ -101,7 +101,8 @@ class HostStream final : public StreamPeer<wire::HostMessage, wire::HostCommand>
   void answer_clock(int64_t host_ns) {
     wire::HostCommand command = make(Generation());
     command.mutable_clock()->set_host_ns(host_ns);
-    command.mutable_clock()->set_driver_ns(std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
+    command.mutable_clock()->set_driver_ns(
+        std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
     send(std::move(command));
   }
   wire::HostCommand make(Generation generation) const {
