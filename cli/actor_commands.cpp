@@ -1,5 +1,4 @@
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -8,6 +7,7 @@
 #include <cstring>
 #include <set>
 
+#include "cli/child_program.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/planning.h"
@@ -22,25 +22,16 @@ struct Answer {
 };
 
 Result<Answer> answer_of(std::vector<std::string> command) {
-  std::vector<char*> pointers;
-  for (std::string& argument : command) pointers.push_back(argument.data());
-  pointers.push_back(nullptr);
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return internal_error(std::string("pipe: ") + std::strerror(errno));
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
-  pid_t pid = -1;
-  const int failed = ::posix_spawn(&pid, pointers[0], &actions, nullptr, pointers.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
+  const Result<pid_t> pid = start_program(std::move(command), ends[1]);
   ::close(ends[1]);
   Answer answer;
   std::array<char, 512> buffer;
-  for (ssize_t n = 0; failed == 0 && (n = ::read(ends[0], buffer.data(), buffer.size())) > 0;) answer.text.append(buffer.data(), static_cast<size_t>(n));
+  for (ssize_t n = 0; pid.ok() && (n = ::read(ends[0], buffer.data(), buffer.size())) > 0;) answer.text.append(buffer.data(), static_cast<size_t>(n));
   ::close(ends[0]);
-  if (failed != 0) return not_found("cannot start " + command[0] + ": " + std::strerror(failed));
-  int status = 0;
-  ::waitpid(pid, &status, 0);
+  if (!pid.ok()) return pid.error();
+  const int status = wait_for_program(*pid);
   if (WIFEXITED(status)) answer.exit_code = WEXITSTATUS(status);
   while (answer.text.ends_with('\n')) answer.text.pop_back();
   return answer;

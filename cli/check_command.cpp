@@ -1,13 +1,11 @@
-#include <spawn.h>
 #include <sys/wait.h>
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/config/job_spec_parser.h"
+#include "cli/child_program.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/janitor.h"
@@ -25,16 +23,9 @@ Status write_file(const std::string& path, const std::string& text) {
 }
 
 /// Runs a program to its end with this one's streams: its exit code.
-Result<int> run_to_end(std::vector<std::string> command) {
-  std::vector<char*> pointers;
-  for (std::string& argument : command) pointers.push_back(argument.data());
-  pointers.push_back(nullptr);
-  pid_t pid = -1;
-  if (const int failed = ::posix_spawn(&pid, pointers[0], nullptr, nullptr, pointers.data(), environ); failed != 0)
-    return not_found("cannot start " + command[0] + ": " + std::strerror(failed));
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
+Result<int> run_to_end(const std::vector<std::string>& command) {
+  TROUPE_ASSIGN(const pid_t pid, start_program(command));
+  const int status = wait_for_program(pid);
   if (WIFEXITED(status)) return WEXITSTATUS(status);
   return internal_error(command[0] + " was ended by signal " +
                         std::to_string(WIFSIGNALED(status) ? WTERMSIG(status) : 0));
@@ -58,7 +49,7 @@ Result<int> check(const RunOptions& options) {
   if (!options.html.empty())
     command.insert(command.end(), {"--html", std::filesystem::absolute(options.html).string()});
   if (options.json) command.push_back("--json");
-  return run_to_end(std::move(command));
+  return run_to_end(command);
 }
 
 }  // namespace
