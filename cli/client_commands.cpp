@@ -10,6 +10,7 @@
 #include <sstream>
 #include <thread>
 
+#include "base/error_json.h"
 #include "base/config/job_spec_parser.h"
 #include "cli/commands.h"
 #include "cli/console.h"

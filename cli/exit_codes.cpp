@@ -1,15 +1,10 @@
 #include "cli/exit_codes.h"
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
+
+#include "base/error_json.h"
 
 namespace troupe::cli {
-using nlohmann::json;
-
-std::string error_json(const Error& error, int exit_code) {
-  const json answer = {{"error", {{"code", error_code_name(error.code)}, {"message", error.to_string()}, {"exit_code", exit_code}}}};
-  return answer.dump(-1, ' ', false, json::error_handler_t::replace);
-}
 
 int report(const Error& error, bool as_json) {
   const int exit_code = exit_code_of(error);

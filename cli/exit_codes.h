@@ -24,10 +24,7 @@ inline int exit_code_of(const Error& error) {
   }
 }
 
-/// What `--json` answers instead of what was asked for: {"error": {"code", "message", "exit_code"}} on one line, without its newline.
-std::string error_json(const Error& error, int exit_code);
-
-/// Prints the error to standard error for a person and, `as_json`, to standard output for a program; returns `exit_code_of` it.
+/// Prints the error to standard error for a person and, `as_json`, to standard output for a program (base/error_json.h); returns `exit_code_of` it.
 int report(const Error& error, bool as_json = false);
 
 }  // namespace troupe::cli

@@ -7,7 +7,6 @@
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string_view>
 
 #include "actors/check/data_report.h"
@@ -15,6 +14,8 @@
 #include "actors/data/index_builder.h"
 #include "actors/data/synthetic_samples.h"
 #include "base/config/job_spec_parser.h"
+#include "base/config/yaml_tree.h"
+#include "base/error_json.h"
 
 namespace troupe {
 namespace {
@@ -53,14 +54,6 @@ Result<Arguments> read_arguments(int argc, char** argv) {
   return a;
 }
 
-Result<std::string> contents(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return not_found("cannot open " + path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
 void show_progress(int64_t done, int64_t total) {
   if (done < total)
     std::fprintf(stderr, "%lld of %lld records\n", static_cast<long long>(done), static_cast<long long>(total));
@@ -77,11 +70,11 @@ struct Data {
 
 Result<Data> read_data(const Arguments& a) {
   Data d;
-  TROUPE_ASSIGN(const std::string text, contents(a.job));
+  TROUPE_ASSIGN(const std::string text, read_text_file(a.job));
   TROUPE_ASSIGN(d.spec, parse_job_spec(text, a.job));
   TROUPE_ASSIGN(d.config, read_model_config(d.spec.model.path));
   if (!a.plan.empty()) {
-    TROUPE_ASSIGN(const std::string plan, contents(a.plan));
+    TROUPE_ASSIGN(const std::string plan, read_text_file(a.plan));
     const auto parsed = nlohmann::json::parse(plan, nullptr, false);
     if (!parsed.is_object() || !parsed.contains("slots")) return invalid_argument(a.plan + " is no plan");
     d.slots = parsed.at("slots");
@@ -125,7 +118,7 @@ Status write_page(const Arguments& a, const Data& d, const std::string& report) 
   std::vector<std::string> bad;
   for (const SampleIndex* index : {&d.index, &d.eval})
     for (const BadRecord& b : index->bad)
-      bad.push_back(b.file + ":" + std::to_string(b.line) + ": record '" + b.id + "': " + b.reason);
+      bad.push_back(b.to_string());
   TROUPE_ASSIGN(const std::string page, html_page("troupe check " + d.spec.name, report, bad, previews, d.reader.get(),
                                                   d.config.vision.merge_size));
   std::ofstream out(a.html, std::ios::binary);
@@ -167,12 +160,8 @@ Result<int> run(int argc, char** argv) {
 int check_command(int argc, char** argv) {
   const auto outcome = run(argc, argv);
   if (outcome.ok()) return *outcome;
-  if (std::find(argv + 2, argv + argc, std::string_view("--json")) != argv + argc) {
-    const Error& e = outcome.error();
-    const nlohmann::json answer = {
-        {"error", {{"code", error_code_name(e.code)}, {"message", e.to_string()}, {"exit_code", kRefused}}}};
-    std::cout << answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
-  }
+  if (std::find(argv + 2, argv + argc, std::string_view("--json")) != argv + argc)
+    std::cout << error_json(outcome.error(), kRefused) << std::endl;
   std::cerr << "troupe check: " << outcome.error().to_string() << std::endl;
   return kRefused;
 }

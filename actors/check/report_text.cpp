@@ -42,10 +42,7 @@ std::string bad_records_text(const SampleIndex& index) {
   add(text, "%zu of %lld records cannot be used:\n", index.bad.size(), number(index.total_records));
   if (kinds.size() < index.bad.size())
     for (const auto& [kind, count] : kinds) text += "  " + std::to_string(count) + " x " + kind + "\n";
-  for (size_t i = 0; i < index.bad.size() && i < kShownBadRecords; ++i) {
-    const BadRecord& bad = index.bad[i];
-    text += "  " + bad.file + ":" + std::to_string(bad.line) + ": record '" + bad.id + "': " + bad.reason + "\n";
-  }
+  for (size_t i = 0; i < index.bad.size() && i < kShownBadRecords; ++i) text += "  " + index.bad[i].to_string() + "\n";
   if (index.bad.size() > kShownBadRecords) add(text, "  and %zu more\n", index.bad.size() - kShownBadRecords);
   return text;
 }

@@ -55,10 +55,7 @@ std::string report(const SampleIndex& index) {
   std::ostringstream text;
   text << index.bad.size() << " of " << index.total_records
        << " records cannot be used (data.on_bad_record: skip goes on without them):\n";
-  for (size_t i = 0; i < index.bad.size() && i < kShownBadRecords; ++i) {
-    const BadRecord& bad = index.bad[i];
-    text << "  " << bad.file << ':' << bad.line << ": record '" << bad.id << "': " << bad.reason << '\n';
-  }
+  for (size_t i = 0; i < index.bad.size() && i < kShownBadRecords; ++i) text << "  " << index.bad[i].to_string() << '\n';
   if (index.bad.size() > kShownBadRecords) text << "  and " << index.bad.size() - kShownBadRecords << " more\n";
   return text.str();
 }

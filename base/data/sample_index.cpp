@@ -130,6 +130,8 @@ uint64_t checksum_of(const std::vector<std::string_view>& parts) {
 
 }  // namespace
 
+std::string BadRecord::to_string() const { return file + ":" + std::to_string(line) + ": record '" + id + "': " + reason; }
+
 SampleView SampleList::operator[](size_t i) const {
   const Row& row = rows()[i];
   SampleView view;

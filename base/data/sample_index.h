@@ -103,6 +103,8 @@ struct BadRecord {
   std::string file;
   int64_t line = 0, record = 0;
   std::string id, reason;
+  /// FILE:LINE: record 'ID': REASON
+  std::string to_string() const;
 };
 
 struct SampleIndex {

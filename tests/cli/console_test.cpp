@@ -3,12 +3,12 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "cli/exit_codes.h"
+#include "base/error_json.h"
 
 using troupe::cli::summary_text;
 
 TEST_CASE("An error is a JSON object for programs, whatever bytes its message holds") {
-  const std::string text = troupe::cli::error_json(troupe::not_found("runs/x\xff is no \"run\" folder"), 2);
+  const std::string text = troupe::error_json(troupe::not_found("runs/x\xff is no \"run\" folder"), 2);
   const auto j = nlohmann::json::parse(text);
   CHECK(j["error"]["code"] == "not_found");
   CHECK(j["error"]["exit_code"] == 2);
