@@ -127,48 +127,47 @@ struct Roles {
   int encoder = -1, decoder = -1;
 };
 Roles roles_of(const JobSpec& spec) { return {group_index(spec, "vision"), group_index(spec, "text")}; }
+
+/// Forward passes of the encoder and the decoder and, where asked for, their backward passes.
+void record_passes(Recorder& r, const Roles& roles, bool decoder_backward, bool encoder_backward) {
+  r.for_units(roles.encoder, [&] { r.forward(roles.encoder); });
+  r.for_units(roles.decoder, [&] {
+    r.forward(roles.decoder);
+    if (decoder_backward) r.backward(roles.decoder);
+  });
+  if (encoder_backward) r.for_units(roles.encoder, [&] { r.backward(roles.encoder); });
+}
 }  // namespace
 
 Program record_training_loop(const JobSpec& spec) {
-  const auto [vision, text] = roles_of(spec);
-  const bool encoder_trained = group_is_trained(spec, spec.groups[static_cast<size_t>(vision)]);
-  const bool decoder_trained = group_is_trained(spec, spec.groups[static_cast<size_t>(text)]);
+  const Roles roles = roles_of(spec);
+  const bool encoder_trained = group_is_trained(spec, spec.groups[static_cast<size_t>(roles.encoder)]);
+  const bool decoder_trained = group_is_trained(spec, spec.groups[static_cast<size_t>(roles.decoder)]);
   Recorder r(group_names(spec));
-  r.edge(vision, text, encoder_trained);
+  r.edge(roles.encoder, roles.decoder, encoder_trained);
   r.credits(may_share_slots(spec) ? 0 : spec.credits);
-  r.for_units(vision, [&] { r.forward(vision); });
-  r.for_units(text, [&] {
-    r.forward(text);
-    if (encoder_trained || decoder_trained) r.backward(text);
-  });
-  if (encoder_trained) r.for_units(vision, [&] { r.backward(vision); });
+  record_passes(r, roles, encoder_trained || decoder_trained, encoder_trained);
   r.combine();
-  if (encoder_trained) r.step(vision);
-  if (decoder_trained) r.step(text);
+  if (encoder_trained) r.step(roles.encoder);
+  if (decoder_trained) r.step(roles.decoder);
   return r.finish();
 }
 
 Program record_dispatch_loop(const JobSpec& spec) {
-  const auto [vision, text] = roles_of(spec);
+  const Roles roles = roles_of(spec);
   Recorder r(group_names(spec));
-  r.edge(vision, text, true);
+  r.edge(roles.encoder, roles.decoder, true);
   r.credits(spec.credits);
-  r.for_units(vision, [&] { r.forward(vision); });
-  r.for_units(text, [&] {
-    r.forward(text);
-    r.backward(text);
-  });
-  r.for_units(vision, [&] { r.backward(vision); });
+  record_passes(r, roles, true, true);
   return r.finish();
 }
 
 Program record_evaluation_loop(const JobSpec& spec) {
-  const auto [vision, text] = roles_of(spec);
+  const Roles roles = roles_of(spec);
   Recorder r(group_names(spec));
-  r.edge(vision, text, false);
+  r.edge(roles.encoder, roles.decoder, false);
   r.credits(spec.credits);
-  r.for_units(vision, [&] { r.forward(vision); });
-  r.for_units(text, [&] { r.forward(text); });
+  record_passes(r, roles, false, false);
   r.combine();
   return r.finish();
 }
