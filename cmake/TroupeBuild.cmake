@@ -44,3 +44,17 @@ macro(troupe_add_rooms)
     endif()
   endforeach()
 endmacro()
+
+# troupe_see_cuda(a.cpp ...): these sources see CUDA's headers.
+function(troupe_see_cuda)
+  list(TRANSFORM CUDAToolkit_INCLUDE_DIRS PREPEND "-isystem" OUTPUT_VARIABLE headers)
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${headers}")
+endfunction()
+
+# troupe_cuda_kernels(NAME a.cu ...): kernels as an object library. By themselves: CMake 3.25 cannot ask nvcc 13 for the C++20 of
+# troupe_settings, and they need none of it.
+function(troupe_cuda_kernels name)
+  add_library(${name} OBJECT ${ARGN})
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
+  set_target_properties(${name} PROPERTIES CUDA_STANDARD 17)
+endfunction()

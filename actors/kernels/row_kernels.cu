@@ -1,8 +1,6 @@
-#include <cuda_bf16.h>
-#include <cuda_runtime.h>
-
 #include <cstdint>
 
+#include "actors/kernels/device_pack.cuh"
 #include "actors/kernels/row_kernels.h"
 
 namespace troupe::cuda {
@@ -11,27 +9,9 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kMostChunks = 8;  // 16-byte pieces of a row that one thread of a norm holds
 
-__device__ inline float widen(float x) { return x; }
-__device__ inline float widen(__nv_bfloat16 x) { return __bfloat162float(x); }
-__device__ inline void narrow(float& to, float x) { to = x; }
-__device__ inline void narrow(__nv_bfloat16& to, float x) { to = __float2bfloat16_rn(x); }
-
-/// `N` neighbouring elements, read and written at once.
-template <typename T, int N>
-struct alignas(N * sizeof(T)) Pack {
-  T values[N];
-};
+/// Elements in 16 bytes.
 template <typename T>
 constexpr int kWide = 16 / sizeof(T);
-
-template <int N, typename T>
-__device__ inline Pack<T, N> load(const T* from) {
-  return *reinterpret_cast<const Pack<T, N>*>(from);
-}
-template <int N, typename T>
-__device__ inline void store(T* to, const Pack<T, N>& pack) {
-  *reinterpret_cast<Pack<T, N>*>(to) = pack;
-}
 
 /// The sum over the block's threads, the same on each; the order is fixed.
 template <typename V>
@@ -247,11 +227,6 @@ int64_t chunks_of(RowType type, int64_t width) {
   return (width + chunk - 1) / chunk;
 }
 
-const char* launched() {
-  const cudaError_t error = cudaGetLastError();
-  return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
-}
-
 template <typename T>
 const char* launch_rms_forward(const RmsForward& a, int64_t chunks, Stream stream) {
   const auto blocks = static_cast<unsigned>(a.rows);
@@ -259,7 +234,7 @@ const char* launch_rms_forward(const RmsForward& a, int64_t chunks, Stream strea
   else if (chunks <= 2) rms_forward_kernel<T, 2><<<blocks, kThreads, 0, stream>>>(a);
   else if (chunks <= 4) rms_forward_kernel<T, 4><<<blocks, kThreads, 0, stream>>>(a);
   else rms_forward_kernel<T, kMostChunks><<<blocks, kThreads, 0, stream>>>(a);
-  return launched();
+  return launch_refused();
 }
 
 template <typename T>
@@ -269,7 +244,7 @@ const char* launch_rms_backward(const RmsBackward& a, int64_t chunks, Stream str
   else if (chunks <= 2) rms_backward_kernel<T, 2><<<blocks, kThreads, 0, stream>>>(a);
   else if (chunks <= 4) rms_backward_kernel<T, 4><<<blocks, kThreads, 0, stream>>>(a);
   else rms_backward_kernel<T, kMostChunks><<<blocks, kThreads, 0, stream>>>(a);
-  return launched();
+  return launch_refused();
 }
 
 }  // namespace
@@ -297,7 +272,7 @@ const char* swiglu_forward(RowType type, const Swiglu& a, Stream stream) {
   if (type == RowType::kFp32) swiglu_forward_kernel<float, 4><<<blocks, kThreads, 0, stream>>>(a);
   else if (wide) swiglu_forward_kernel<__nv_bfloat16, 8><<<blocks, kThreads, 0, stream>>>(a);
   else swiglu_forward_kernel<__nv_bfloat16, 4><<<blocks, kThreads, 0, stream>>>(a);
-  return launched();
+  return launch_refused();
 }
 
 const char* swiglu_backward(RowType type, const Swiglu& a, Stream stream) {
@@ -307,7 +282,7 @@ const char* swiglu_backward(RowType type, const Swiglu& a, Stream stream) {
   if (type == RowType::kFp32) swiglu_backward_kernel<float, 4><<<blocks, kThreads, 0, stream>>>(a);
   else if (wide) swiglu_backward_kernel<__nv_bfloat16, 8><<<blocks, kThreads, 0, stream>>>(a);
   else swiglu_backward_kernel<__nv_bfloat16, 4><<<blocks, kThreads, 0, stream>>>(a);
-  return launched();
+  return launch_refused();
 }
 
 const char* rope_split(RowType type, const RopeSplit& a, Stream stream) {
@@ -315,7 +290,7 @@ const char* rope_split(RowType type, const RopeSplit& a, Stream stream) {
   const unsigned blocks = blocks_for(a.rows * (a.heads + 2 * a.kv_heads) * a.head_dim / 8);
   if (type == RowType::kFp32) rope_split_kernel<float><<<blocks, kThreads, 0, stream>>>(a);
   else rope_split_kernel<__nv_bfloat16><<<blocks, kThreads, 0, stream>>>(a);
-  return launched();
+  return launch_refused();
 }
 
 int64_t square_blocks(int64_t n) { return blocks_for(n / 32); }
@@ -324,7 +299,7 @@ const char* squares(RowType type, const void* x, int64_t n, double* partial, Str
   const auto blocks = static_cast<unsigned>(square_blocks(n));
   if (type == RowType::kFp32) squares_kernel<<<blocks, kThreads, 0, stream>>>(static_cast<const float*>(x), n, partial);
   else squares_kernel<<<blocks, kThreads, 0, stream>>>(static_cast<const __nv_bfloat16*>(x), n, partial);
-  return launched();
+  return launch_refused();
 }
 
 }  // namespace troupe::cuda

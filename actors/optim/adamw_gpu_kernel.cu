@@ -1,6 +1,4 @@
-#include <cuda_bf16.h>
-#include <cuda_runtime.h>
-
+#include "actors/kernels/device_pack.cuh"
 #include "actors/optim/adamw_gpu_kernel.h"
 
 namespace troupe::optim {
@@ -8,23 +6,15 @@ namespace {
 
 constexpr int kThreads = 256;
 
-__device__ inline float widen(float x) { return x; }
-__device__ inline float widen(__nv_bfloat16 x) { return __bfloat162float(x); }
-__device__ inline void narrow(float& to, float x) { to = x; }
-__device__ inline void narrow(__nv_bfloat16& to, float x) { to = __float2bfloat16_rn(x); }
-
-template <typename T, int N>
-struct alignas(N * sizeof(T)) Pack {
-  T values[N];
-};
+using namespace cuda;  // device_pack.cuh
 
 /// W weights, M what is updated (the master where there is one), S gradients and moments; N neighbouring elements a thread.
 template <typename W, typename M, typename S, int N>
 __global__ void __launch_bounds__(kThreads) adamw(W* weight, M* master, const S* gradient, S* exp_avg, S* exp_avg_sq, int64_t packs, const AdamwScalars s) {
   for (int64_t p = blockIdx.x * static_cast<int64_t>(kThreads) + threadIdx.x; p < packs; p += static_cast<int64_t>(gridDim.x) * kThreads) {
-    auto w = reinterpret_cast<Pack<M, N>*>(master)[p];
-    const auto g = reinterpret_cast<const Pack<S, N>*>(gradient)[p];
-    auto m = reinterpret_cast<Pack<S, N>*>(exp_avg)[p], v = reinterpret_cast<Pack<S, N>*>(exp_avg_sq)[p];
+    auto w = load<N>(master + p * N);
+    const auto g = load<N>(gradient + p * N);
+    auto m = load<N>(exp_avg + p * N), v = load<N>(exp_avg_sq + p * N);
     Pack<W, N> out;
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -37,10 +27,10 @@ __global__ void __launch_bounds__(kThreads) adamw(W* weight, M* master, const S*
       narrow(w.values[i], updated);
       narrow(out.values[i], updated);
     }
-    reinterpret_cast<Pack<S, N>*>(exp_avg)[p] = m;
-    reinterpret_cast<Pack<S, N>*>(exp_avg_sq)[p] = v;
-    reinterpret_cast<Pack<M, N>*>(master)[p] = w;
-    if (static_cast<const void*>(weight) != static_cast<const void*>(master)) reinterpret_cast<Pack<W, N>*>(weight)[p] = out;
+    store<N>(exp_avg + p * N, m);
+    store<N>(exp_avg_sq + p * N, v);
+    store<N>(master + p * N, w);
+    if (static_cast<const void*>(weight) != static_cast<const void*>(master)) store<N>(weight + p * N, out);
   }
 }
 
@@ -61,8 +51,7 @@ const char* run(const AdamwArrays& a, int64_t n, const AdamwScalars& s, cudaStre
   const int64_t packs = aligned(a) ? n / N : 0, done = packs * N;
   if (packs > 0) adamw<W, M, S, N><<<blocks(packs), kThreads, 0, stream>>>(weight, master, gradient, m, v, packs, s);
   if (done < n) adamw<W, M, S, 1><<<blocks(n - done), kThreads, 0, stream>>>(weight + done, master + done, gradient + done, m + done, v + done, n - done, s);
-  const cudaError_t error = cudaGetLastError();
-  return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
+  return launch_refused();
 }
 
 }  // namespace

@@ -95,6 +95,10 @@ class FlatAdamw final : public GroupOptimizer {
       state.begin = sharded_ ? n / replicas_ * position : 0;
       state.end = sharded_ ? state.begin + n / replicas_ : n;
       state.segments = optim::shard_segments(store, state.bucket, state.begin, state.end);
+      if (!bucket.weights.is_cpu()) {
+        state.segments.update = joined(state.segments.update);
+        state.segments.owned = joined(state.segments.owned);
+      }
       state.reduced = sharded_ ? at::empty({state.end - state.begin}, bucket.gradients.options()) : bucket.gradients;
       states_.push_back(std::move(state));
     }
@@ -195,7 +199,7 @@ class FlatAdamw final : public GroupOptimizer {
       return norm_on_cpu(ranges, [data](int64_t i) { return static_cast<float>(data[i]); });
     }
     at::Tensor sum = at::zeros({2}, g.options().dtype(at::kDouble));
-    for (const ElementRange& range : joined(ranges)) sum.add_(squares_and_non_finite(g.narrow(0, range.begin, range.end - range.begin)));
+    for (const ElementRange& range : ranges) sum.add_(squares_and_non_finite(g.narrow(0, range.begin, range.end - range.begin)));
     const at::Tensor host = sum.cpu();
     return {host.data_ptr<double>()[0], host.data_ptr<double>()[1]};
   }
@@ -232,7 +236,7 @@ class FlatAdamw final : public GroupOptimizer {
 
   void update_on_device(BucketState& state, int64_t step, double lr, double gradient_scale) {
     const at::Tensor weights = flat(state).weights.narrow(0, state.begin, state.end - state.begin);
-    optim::adamw_on_device({weights, state.master, state.reduced, state.exp_avg, state.exp_avg_sq}, joined(state.segments.update),
+    optim::adamw_on_device({weights, state.master, state.reduced, state.exp_avg, state.exp_avg_sq}, state.segments.update,
                            scalars(spec_.weight_decay, step, lr, gradient_scale), scalars(0, step, lr, gradient_scale));
   }
 
