@@ -52,15 +52,6 @@ std::string job_text(const Flags& flags, const std::string& model) {
          std::to_string(flags.steps) + ", global_batch: 1}\ncheckpoint: {export: never}\nlogging: {every: 1000000}\n";
 }
 
-double processor_seconds() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
 /// How far the job was when, and what this process (driver and worker) had spent.
 struct Sample {
   int64_t step = 0;
@@ -82,7 +73,7 @@ Result<std::vector<Sample>> watch(driver::Driver& driver, const std::string& job
     TROUPE_ASSIGN(const std::string text, driver.status_json(job));
     const int64_t step = nlohmann::json::parse(text).value("step", int64_t{0});
     // A fifth warms up; reports come in batches, so the last few are left out as well.
-    if (step >= steps / 5 && step < steps) samples.push_back({step, Clock::now(), processor_seconds()});
+    if (step >= steps / 5 && step < steps) samples.push_back({step, Clock::now(), processor_seconds(RUSAGE_SELF)});
   }
   const driver::JobUpdate end = ended.get();
   if (end.exit_code != kExitDone) return internal_error("the job of no-ops ended with " + end.result_json);
@@ -148,6 +139,15 @@ void print(const ordered_json& result) {
 }
 
 }  // namespace
+
+double processor_seconds(int who) {
+  rusage usage{};
+  ::getrusage(who, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
 
 int bench_dispatch_command(const std::string& actor, std::vector<std::string> arguments) {
   Flags flags;

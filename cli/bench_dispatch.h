@@ -9,6 +9,9 @@
 /// `troupe bench dispatch`: what driving a step costs when the step itself is nothing.
 namespace troupe::cli {
 
+/// Processor time, user and system, of RUSAGE_SELF, RUSAGE_THREAD, ...
+double processor_seconds(int who);
+
 /// Returns the exit code; `arguments` are those behind the bench's name.
 int bench_dispatch_command(const std::string& actor, std::vector<std::string> arguments);
 

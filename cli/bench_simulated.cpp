@@ -23,15 +23,6 @@ constexpr char kMetrics[] =
     R"({"step": 0, "attempt": 1, "data_epoch": 0.5, "loss": 2.25, "supervised_tokens": 100, "tokens": 200, "samples": 4, "images": 4, "vision_rows": 64, "wire_rows": 64, "in_process_rows": 0, "grad_norm": 1.5, "lr": {"text": 1e-05, "vision": 1e-06}, "skipped": false, "skipped_total": 0, "step_ms": 0.2, "tokens_per_s": 100000.0, "tflops_per_device": 1.0})";
 constexpr char kLocal[] = R"({"peak_memory_mib": 300.5, "activation_peak_mib": {"text/0": 10.5}})";
 
-double seconds_of(int who) {
-  rusage usage{};
-  ::getrusage(who, &usage);
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
 /// What the driver has told the simulated hosts, all of them at once. Thread-safe.
 struct Told {
   std::mutex mutex;
@@ -150,9 +141,9 @@ Result<ordered_json> bench_simulated_hosts(int hosts, int64_t steps, const std::
       runner.handle(driver::job_event::HostReady{static_cast<int>(h)});
     });
   }
-  const double all = seconds_of(RUSAGE_SELF), own = seconds_of(RUSAGE_THREAD);
+  const double all = processor_seconds(RUSAGE_SELF), own = processor_seconds(RUSAGE_THREAD);
   TROUPE_RETURN_IF_ERROR(run_steps(*driver, job, told, steps));
-  const double spent = (seconds_of(RUSAGE_SELF) - all) - (seconds_of(RUSAGE_THREAD) - own);
+  const double spent = (processor_seconds(RUSAGE_SELF) - all) - (processor_seconds(RUSAGE_THREAD) - own);
   driver->close();
   return ordered_json{{"hosts", hosts},
                       {"driver_us_per_step", std::round(spent * 1e8 / static_cast<double>(steps)) / 100}};

@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 #include "actors/bench/boundary_bench.h"
 #include "actors/bench/pipeline_bench.h"
@@ -64,6 +65,23 @@ int devices_command(int argc, char** argv) {
   return 0;
 }
 
+struct Bench {
+  std::string_view name;
+  int (*run)(int argc, char** argv);
+};
+constexpr Bench kBenches[] = {{"boundary", boundary_bench_command}, {"pipeline", pipeline_bench_command}, {"step", step_bench_command}};
+
+int bench_command(int argc, char** argv) {
+  const std::string name = argc > 2 ? argv[2] : "";
+  std::string valid;
+  for (const Bench& bench : kBenches) {
+    if (bench.name == name) return bench.run(argc - 2, argv + 2);
+    valid += (valid.empty() ? "" : ", ") + std::string(bench.name);
+  }
+  std::fprintf(stderr, "troupe bench: unknown bench '%s' (valid: %s)\n", name.c_str(), valid.c_str());
+  return 2;
+}
+
 }  // namespace
 }  // namespace troupe
 
@@ -76,13 +94,7 @@ int main(int argc, char** argv) {
   if (verb == "devices") return troupe::devices_command(argc, argv);
   if (verb == "check") return troupe::check_command(argc, argv);
   if (verb == "index") return troupe::index_command(argc, argv);
-  if (verb == "bench" && argc > 2 && std::string(argv[2]) == "step") return troupe::step_bench_command(argc - 2, argv + 2);
-  if (verb == "bench" && argc > 2 && std::string(argv[2]) == "boundary") return troupe::boundary_bench_command(argc - 2, argv + 2);
-  if (verb == "bench" && argc > 2 && std::string(argv[2]) == "pipeline") return troupe::pipeline_bench_command(argc - 2, argv + 2);
-  if (verb == "bench") {
-    std::fprintf(stderr, "troupe bench: unknown bench '%s' (valid: boundary, pipeline, step)\n", argc > 2 ? argv[2] : "");
-    return 2;
-  }
+  if (verb == "bench") return troupe::bench_command(argc, argv);
   std::fprintf(stderr, "troupe-actor: started by 'troupe'; unknown verb '%s' (valid: host, index, check, devices, bench)\n", verb.c_str());
   return 2;
 }
