@@ -8,7 +8,6 @@ in which half of the records, and with two lanes all of one lane's, are text. Ro
 import argparse
 import os
 import re
-import shutil
 import sys
 import tempfile
 import time
@@ -23,7 +22,7 @@ from transformers.utils import logging
 import compare
 from layouts import Layout
 from reference import Training
-from run import TIMEOUT_S, Bench, show, try_layout
+from run import TIMEOUT_S, Bench, finish, show, try_layout
 
 SIZES = [(112, 140), (28, 56), (84, 56), (130, 75), (56, 56), (168, 168)]
 MIXES = {
@@ -74,12 +73,7 @@ def main():
             show(layout, verdict, time.monotonic() - begin)
     if not tried:
         sys.exit(f"no run matches '{a.only}'")
-    print(f"{tried - missed} of {tried} runs agree with transformers")
-    if not a.work and not missed:
-        shutil.rmtree(work)
-    elif missed:
-        print(f"runs and logs are in {work}")
-    sys.exit(1 if missed else 0)
+    finish(a, work, f"{tried - missed} of {tried} runs agree with transformers", missed)
 
 
 if __name__ == "__main__":

@@ -128,6 +128,16 @@ def show(layout, verdict, seconds):
         print(f"       and {len(verdict.complaints) - 6} more")
 
 
+def finish(a, work, summary, missed):
+    """Runs and logs stay where something is to be seen or a person named the folder."""
+    print(summary)
+    if not a.work and not missed:
+        shutil.rmtree(work)
+    elif missed:
+        print(f"runs and logs are in {work}")
+    sys.exit(1 if missed else 0)
+
+
 def main():
     a = options()
     logging.set_verbosity_error()
@@ -146,12 +156,7 @@ def main():
         verdict = try_layout(bench, layout, a)
         missed += bool(verdict.complaints)
         show(layout, verdict, time.monotonic() - begin)
-    print(f"{len(chosen) - missed} of {len(chosen)} layouts agree with transformers")
-    if not a.work and not missed:
-        shutil.rmtree(work)
-    elif missed:
-        print(f"runs and logs are in {work}")
-    sys.exit(1 if missed else 0)
+    finish(a, work, f"{len(chosen) - missed} of {len(chosen)} layouts agree with transformers", missed)
 
 
 if __name__ == "__main__":

@@ -2,15 +2,11 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/base/program/three_groups.h"
+
 using namespace troupe;
 
 namespace {
-
-std::vector<std::vector<int>> one_to_one(int n) {
-  std::vector<std::vector<int>> feeds;
-  for (int u = 0; u < n; ++u) feeds.push_back({u});
-  return feeds;
-}
 
 BusyJob job_of(Program program, StepShape shape, double unit_s) {
   BusyJob job;
@@ -20,36 +16,8 @@ BusyJob job_of(Program program, StepShape shape, double unit_s) {
   return job;
 }
 
-/// Two encoders that feed one decoder.
-Program two_encoders(int credits) {
-  Recorder r({"vision", "audio", "text"});
-  r.edge(0, 2, true);
-  r.edge(1, 2, true);
-  r.credits(credits);
-  for (int g : {0, 1}) r.for_units(g, [&] { r.forward(g); });
-  r.for_units(2, [&] {
-    r.forward(2);
-    r.backward(2);
-  });
-  for (int g : {0, 1}) r.for_units(g, [&] { r.backward(g); });
-  r.combine();
-  return r.finish();
-}
-
-Program chain(int credits) {
-  Recorder r({"vision", "text", "head"});
-  r.edge(0, 1, true);
-  r.edge(1, 2, true);
-  r.credits(credits);
-  for (int g : {0, 1}) r.for_units(g, [&] { r.forward(g); });
-  r.for_units(2, [&] {
-    r.forward(2);
-    r.backward(2);
-  });
-  for (int g : {1, 0}) r.for_units(g, [&] { r.backward(g); });
-  r.combine();
-  return r.finish();
-}
+Program two_encoders(int credits) { return record_two_encoders(credits).finish(); }
+Program chain(int credits) { return record_chain(credits).finish(); }
 
 void comes_to_the_right_sums(const BusyJob& job) {
   const auto outcome = run_busy_job(job);

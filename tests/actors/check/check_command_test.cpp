@@ -6,22 +6,10 @@
 #include "actors/check/preview.h"
 #include "base/config/job_spec_parser.h"
 #include "tests/actors/data/fixture.h"
+#include "tests/captured_stream.h"
 
 namespace troupe {
 namespace {
-
-/// Takes what is written to a stream while it lives.
-class Captured {
- public:
-  explicit Captured(std::ostream& stream) : stream_(stream), before_(stream.rdbuf(text_.rdbuf())) {}
-  ~Captured() { stream_.rdbuf(before_); }
-  std::string text() const { return text_.str(); }
-
- private:
-  std::ostream& stream_;
-  std::ostringstream text_;
-  std::streambuf* before_;
-};
 
 struct Answer {
   int code;

@@ -3,42 +3,20 @@
 #include <random>
 
 #include "base/program/program.h"
+#include "tests/base/program/three_groups.h"
 
 using namespace troupe;
 
 namespace {
 
-/// Two encoders that feed one decoder.
 Program two_encoders(int credits) {
-  Recorder r({"vision", "audio", "text"});
-  r.edge(0, 2, true);
-  r.edge(1, 2, true);
-  r.credits(credits);
-  for (int g : {0, 1}) r.for_units(g, [&] { r.forward(g); });
-  r.for_units(2, [&] {
-    r.forward(2);
-    r.backward(2);
-  });
-  for (int g : {0, 1}) r.for_units(g, [&] { r.backward(g); });
-  r.combine();
+  Recorder r = record_two_encoders(credits);
   for (int g : {0, 1, 2}) r.step(g);
   return r.finish();
 }
 
-/// An encoder, a decoder and a head behind it.
 Program chain(int credits, bool gradient = true) {
-  Recorder r({"vision", "text", "head"});
-  r.edge(0, 1, gradient);
-  r.edge(1, 2, true);
-  r.credits(credits);
-  for (int g : {0, 1}) r.for_units(g, [&] { r.forward(g); });
-  r.for_units(2, [&] {
-    r.forward(2);
-    r.backward(2);
-  });
-  r.for_units(1, [&] { r.backward(1); });
-  if (gradient) r.for_units(0, [&] { r.backward(0); });
-  r.combine();
+  Recorder r = record_chain(credits, gradient);
   for (int g = gradient ? 0 : 1; g < 3; ++g) r.step(g);
   return r.finish();
 }
@@ -48,12 +26,6 @@ std::vector<std::vector<int>> random_feeds(std::mt19937& random, int producers, 
   for (auto& fed : feeds)
     for (int m = 0; m < consumers; ++m)
       if (random() % 3 == 0) fed.push_back(m);
-  return feeds;
-}
-
-std::vector<std::vector<int>> one_to_one(int n) {
-  std::vector<std::vector<int>> feeds;
-  for (int u = 0; u < n; ++u) feeds.push_back({u});
   return feeds;
 }
 
