@@ -19,6 +19,19 @@ foreign_libraries() {
     grep -Ev '/(torch|nvidia)/|/libtorch/|/cuda[^/]*/|/lib(cuda|cudart|cublas|cublasLt|cudnn|cufft|cupti|curand|cusolver|cusparse|nccl|nvrtc|nvJitLink|nvToolsExt)[-._]'
 }
 
+# Programs use only ICU's normalization, whose tables stand inside libicuuc; its data library, 30 MiB, travels as an empty archive.
+empty_icu_data() {  # libicudata.so.VERSION
+  local version="${1##*.so.}"
+  gcc -shared -fPIC -Wl,-soname,"$(basename "$1")" -x c -o "$1" - <<SOURCE
+const struct {
+  unsigned short header_size; unsigned char magic[2];
+  unsigned short info_size, reserved; unsigned char big_endian, ascii_family, code_unit_size, reserved_byte;
+  unsigned char format[4], format_version[4], data_version[4];
+  unsigned padding[2], entries[4];
+} icudt${version}_dat = {32, {0xda, 0x27}, 20, 0, 0, 0, 2, 0, {'T', 'o', 'C', 'P'}, {1, 0, 0, 0}, {0, 0, 0, 0}, {0, 0}, {0, 0, 0, 0}};
+SOURCE
+}
+
 bundle() {  # BUILD TARGET [NCCL]
   local build="$1" target="$2" stage
   stage="$(mktemp -d)"
@@ -33,6 +46,7 @@ bundle() {  # BUILD TARGET [NCCL]
     cp -L "$library" "$stage/lib/$(basename "$library")"
     strip --strip-unneeded "$stage/lib/$(basename "$library")" 2>/dev/null || true
   done
+  for library in "$stage"/lib/libicudata.so.*; do [ ! -e "$library" ] || empty_icu_data "$library"; done
   if [ -n "${3:-}" ]; then mkdir "$stage/nccl"; cp -L "$3" "$stage/nccl/libnccl.so.2"; fi
   mkdir -p "$target"
   tar -C "$stage" -c . | xz -T0 -9e > "$target/troupe-gpu.tar.xz"
