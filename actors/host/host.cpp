@@ -91,6 +91,7 @@ Status Host::train() {
   job_->control->report_ready();
   bool complete = true;
   Profile profile(*job_, actors_);
+  StepClock clock(Clock::now());
   for (int64_t step = last_step_ + 1; step <= job_->steps; ++step) {
     // The input first: a step is granted when every host has prepared it, so a host whose data fails would wait for a
     // grant in vain.
@@ -100,14 +101,20 @@ Status Host::train() {
       complete = false;
       break;
     }
+    clock.input_came(Clock::now());
     profile.before(step);
-    TROUPE_RETURN_IF_ERROR(train_step(input));
+    TROUPE_RETURN_IF_ERROR(train_step(input, clock));
     profile.after(step);
     const EvalSpec& eval = job_->spec.eval;
-    if (eval.every > 0 && (step % eval.every == 0 || step == job_->steps))
+    if (eval.every > 0 && (step % eval.every == 0 || step == job_->steps)) {
       TROUPE_RETURN_IF_ERROR(evaluate_and_report(step));
+      clock.begin(Clock::now());
+    }
     const int64_t every = job_->spec.checkpoint.every;
-    if ((every > 0 && step % every == 0) || grant.save_at == step) TROUPE_RETURN_IF_ERROR(save(step));
+    if ((every > 0 && step % every == 0) || grant.save_at == step) {
+      TROUPE_RETURN_IF_ERROR(save(step));
+      clock.begin(Clock::now());
+    }
   }
   if (complete && job_->spec.checkpoint.export_at_end) TROUPE_RETURN_IF_ERROR(export_model());
   TROUPE_RETURN_IF_ERROR(boundary_->close());
@@ -118,8 +125,7 @@ Status Host::train() {
   return job_->control->report_finished(result.dump());
 }
 
-Status Host::train_step(StepInput& input) {
-  const auto begin = Clock::now();
+Status Host::train_step(StepInput& input, StepClock& clock) {
   const int64_t step = input.plan.step;
   std::vector<int64_t> standing(actors_.size());
   for (size_t a = 0; a < actors_.size(); ++a) {
@@ -140,11 +146,11 @@ Status Host::train_step(StepInput& input) {
   last_loss_ = outcome.sums.loss / static_cast<double>(std::max<int64_t>(input.plan.supervised, 1));
   std::vector<int64_t> peaks(actors_.size());
   for (size_t a = 0; a < actors_.size(); ++a) peaks[a] = peak_bytes(owner_of(a)) - standing[a];
-  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  const StepTime time = clock.end(Clock::now());
   std::string line;
   for (const auto& actor : actors_)
     if (actor->group() == job_->decoder && actor->rank() == 0)
-      line = step_line(*job_, input.plan, outcome, seconds, skipped_total_, attempt_);
+      line = step_line(*job_, input.plan, outcome, time, skipped_total_, attempt_);
   job_->control->report_step(step, line, local_line(*job_, actors_, peaks));
   if (outcome.skipped && skipped_in_row_ >= job_->spec.training.max_skipped)
     return make_error(ErrorCode::kFailedPrecondition,

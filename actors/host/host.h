@@ -6,6 +6,7 @@
 #include "actors/host/actor.h"
 #include "actors/host/executor.h"
 #include "actors/host/job_context.h"
+#include "actors/host/step_clock.h"
 
 /// One actor host: the actors of a slot, from the assignment to the last report. Runs on the calling thread.
 namespace troupe {
@@ -22,7 +23,7 @@ class Host {
   Status make_actors();
   Status load_checkpoint();
   Status train();
-  Status train_step(StepInput& input);
+  Status train_step(StepInput& input, StepClock& clock);
   Status evaluate_and_report(int64_t step);
   Status save(int64_t step);
   Status export_model();

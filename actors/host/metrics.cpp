@@ -34,8 +34,8 @@ double step_flops(const ModelConfig& config, const StepPlan& plan, const SampleI
   return 3 * forward;
 }
 
-std::string step_line(const JobContext& job, const StepPlan& plan, const StepOutcome& outcome, double step_seconds, int64_t skipped_total,
-                      int attempt) {
+std::string step_line(const JobContext& job, const StepPlan& plan, const StepOutcome& outcome, const StepTime& time,
+                      int64_t skipped_total, int attempt) {
   nlohmann::ordered_json j;
   j["step"] = plan.step;
   j["attempt"] = attempt;
@@ -58,9 +58,11 @@ std::string step_line(const JobContext& job, const StepPlan& plan, const StepOut
   j["lr"] = outcome.lr;
   j["skipped"] = outcome.skipped;
   j["skipped_total"] = skipped_total;
-  j["step_ms"] = step_seconds * 1e3;
-  j["tokens_per_s"] = static_cast<double>(plan.tokens) / step_seconds;
-  j["tflops_per_device"] = step_flops(job.config, plan, job.data->index()) / step_seconds / 1e12 / static_cast<double>(job.assignment.slots.size());
+  j["step_ms"] = time.seconds * 1e3;
+  j["input_wait_ms"] = time.input_wait_seconds * 1e3;
+  j["tokens_per_s"] = static_cast<double>(plan.tokens) / time.seconds;
+  j["tflops_per_device"] = step_flops(job.config, plan, job.data->index()) / time.seconds / 1e12 /
+                           static_cast<double>(job.assignment.slots.size());
   return j.dump();
 }
 

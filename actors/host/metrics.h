@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "actors/host/executor.h"
+#include "actors/host/step_clock.h"
 
 /// What a step reports: the line of metrics.jsonl, and the part that every host knows of itself.
 namespace troupe {
@@ -16,7 +17,8 @@ double step_flops(const ModelConfig& config, const StepPlan& plan, const SampleI
 
 /// Everything but the keys that are merged from all hosts.
 /// `attempt`: 1, or higher when the step was run before and rolled back.
-std::string step_line(const JobContext& job, const StepPlan& plan, const StepOutcome& outcome, double step_seconds, int64_t skipped_total, int attempt);
+std::string step_line(const JobContext& job, const StepPlan& plan, const StepOutcome& outcome, const StepTime& time,
+                      int64_t skipped_total, int attempt);
 
 /// The attempt that steps after `step` make: one more than what RUN/metrics.jsonl already holds of them.
 int next_attempt(const std::string& run_folder, int64_t step);

@@ -3,16 +3,19 @@
 Usage: endtoend_test.py --troupe BUILD/bin/troupe [-k WORD]
 """
 import argparse
+import datetime
 import json
 import os
 import pathlib
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
+import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHAPES = ROOT / "examples" / "shapes"
@@ -120,6 +123,25 @@ class EndToEnd(unittest.TestCase):
         (half / "metrics.jsonl").write_text("".join(rows[:3]))
         self.troupe("run", self.folder / "half.yaml", "--run-dir", half, "--resume", half)
         self.assertEqual(self.losses(whole), self.losses(half))
+
+    def test_time_waited_for_input_is_part_of_a_step(self):
+        side = 2500  # decoding takes far longer than a step of this model
+        scan = b"".join(b"\0" + os.urandom(3 * side) for _ in range(side))
+        chunk = lambda kind, body: struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
+        (self.folder / "large.png").write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(scan, 1)) + chunk(b"IEND", b""))
+        turns = [{"from": "human", "value": "<image>\nwhat?"}, {"from": "gpt", "value": "noise"}]
+        (self.folder / "records.jsonl").write_text("".join(json.dumps({"id": str(i), "image": "large.png", "conversations": turns}) + "\n" for i in range(16)))
+        data = f"{{sources: [{{path: {self.folder}/records.jsonl, image_root: {self.folder}}}], min_pixels: 784, max_pixels: 3136}}"
+        run = self.run_job("bound", data=data, vision="sp: 1", text="tp: 1", placement="disjoint", steps=12, batch=4, micro=4)
+        rows = self.metrics(run)
+        time_of = {e["phase"]: datetime.datetime.fromisoformat(e["time"].replace("Z", "+00:00")) for e in read_lines(run / "events.jsonl") if e["kind"] == "phase"}
+        wall = (time_of["finishing"] - time_of["running"]).total_seconds() * 1e3
+        steps, waits = sum(row["step_ms"] for row in rows), sum(row["input_wait_ms"] for row in rows)
+        self.assertGreater(steps, 0.7 * wall, (steps, waits, wall))
+        self.assertGreater(waits, 0.5 * steps, (steps, waits, wall))
+        for row in rows:
+            self.assertAlmostEqual(row["tokens_per_s"] * row["step_ms"] / 1e3, row["tokens"], places=3)
 
     def test_vision_activations_shrink_with_sequence_ranks(self):
         model = self.folder / "model"

@@ -19,15 +19,35 @@ TEST_CASE("a step's line has every key of its own") {
   outcome.sums.loss = 12;
   outcome.sums.targets = static_cast<double>(plan.supervised);
   outcome.lr = {{"text", 0.5}};
-  const auto j = nlohmann::json::parse(step_line(*job, plan, outcome, 0.25, 1, 2));
-  for (const char* key : {"step", "attempt", "data_epoch", "loss", "supervised_tokens", "tokens", "images", "vision_rows", "grad_norm", "lr", "step_ms", "tokens_per_s", "tflops_per_device"})
+  const auto j = nlohmann::json::parse(step_line(*job, plan, outcome, {0.25, 0.125}, 1, 2));
+  for (const char* key :
+       {"step", "attempt", "data_epoch", "loss", "supervised_tokens", "tokens", "images", "vision_rows", "grad_norm",
+        "lr", "step_ms", "input_wait_ms", "tokens_per_s", "tflops_per_device"})
     CHECK(j.contains(key));
   CHECK(j["step"] == 3);
   CHECK(j["attempt"] == 2);
   CHECK(j["step_ms"] == 250);
+  CHECK(j["input_wait_ms"] == 125);
+  CHECK(j["tokens_per_s"].get<double>() == Approx(static_cast<double>(plan.tokens) / 0.25));
   CHECK(j["loss"].get<double>() == Approx(12.0 / static_cast<double>(plan.supervised)));
   CHECK(j["images"] == 2);
   CHECK(j["vision_rows"] == 12);
+}
+
+TEST_CASE(
+    "a step lasts from the end of the one before it, its wait for input included, and evaluations are no part of it") {
+  using std::chrono::milliseconds;
+  const StepClock::Time start{};
+  StepClock clock(start);
+  clock.input_came(start + milliseconds(500));
+  StepTime time = clock.end(start + milliseconds(750));
+  CHECK(time.seconds == Approx(0.75));
+  CHECK(time.input_wait_seconds == Approx(0.5));
+  clock.begin(start + milliseconds(4000));  // an evaluation took until then
+  clock.input_came(start + milliseconds(4001));
+  time = clock.end(start + milliseconds(4100));
+  CHECK(time.seconds == Approx(0.1));
+  CHECK(time.input_wait_seconds == Approx(0.001));
 }
 
 TEST_CASE("operations grow with patches, text and layers as the shapes say") {
