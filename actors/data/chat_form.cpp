@@ -53,6 +53,30 @@ std::optional<std::string> stated_system(const std::string& text) {
   return std::nullopt;
 }
 
+/// An id beyond the embedding, or a marker that the configuration and the tokenizer number differently, would train on
+/// silently wrong rows.
+Status check_ids(const Tokenizer& tokenizer, const ModelConfig& config) {
+  if (tokenizer.largest_id() >= config.text.vocabulary)
+    return invalid_argument(config.source + ": key 'vocab_size': value " + std::to_string(config.text.vocabulary) +
+                            ", but " + tokenizer.file() + " has token id " + std::to_string(tokenizer.largest_id()) +
+                            "; valid: at least " + std::to_string(tokenizer.largest_id() + 1));
+  struct Marker {
+    std::string spelling, key;
+    int64_t configured;
+  };
+  for (const auto& [spelling, key, configured] :
+       {Marker{"<|image_pad|>", "image_token_id", config.image_token},
+        Marker{"<|vision_start|>", "vision_start_token_id", config.vision_start_token},
+        Marker{"<|vision_end|>", "vision_end_token_id", config.vision_end_token}}) {
+    TROUPE_ASSIGN(const int64_t id, tokenizer.id_of(spelling));
+    if (id != configured)
+      return invalid_argument(config.source + ": key '" + key + "': value " + std::to_string(configured) +
+                              ", but token '" + spelling + "' of " + tokenizer.file() + " has id " +
+                              std::to_string(id) + "; valid: " + std::to_string(id));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<ChatTemplate> read_chat_template(const std::string& folder) {
@@ -90,6 +114,7 @@ Result<std::unique_ptr<ChatForm>> ChatForm::create(std::shared_ptr<const Tokeniz
   std::unique_ptr<ChatForm> form(new ChatForm());
   TROUPE_ASSIGN(form->start_, tokenizer->id_of("<|im_start|>"));
   TROUPE_ASSIGN(form->end_, tokenizer->id_of("<|im_end|>"));
+  TROUPE_RETURN_IF_ERROR(check_ids(*tokenizer, config));
   form->tokenizer_ = std::move(tokenizer);
   form->default_system_ = chat_template.default_system;
   form->supervise_ = supervise;

@@ -36,7 +36,8 @@ struct SampleTokens {
 /// Lays a record out in the Qwen chat form and tokenizes it. Thread-safe.
 class ChatForm {
  public:
-  /// NotFound when the tokenizer lacks one of the form's control tokens.
+  /// NotFound when the tokenizer lacks one of the form's control tokens. InvalidArgument when it has an id beyond the
+  /// configuration's vocabulary, or when the two number an image marker differently: names both files and both numbers.
   static Result<std::unique_ptr<ChatForm>> create(std::shared_ptr<const Tokenizer> tokenizer,
                                                   const ChatTemplate& chat_template, const ModelConfig& config,
                                                   Supervise supervise);

@@ -9,6 +9,8 @@
 #include "actors/data/index_builder.h"
 #include "actors/data/synthetic_samples.h"
 #include "base/config/job_spec_parser.h"
+#include "base/config/scalars.h"
+#include "base/data/batch_plan.h"
 #include "base/model/model_config.h"
 
 namespace troupe {
@@ -55,7 +57,8 @@ std::string report(const SampleIndex& index) {
   std::ostringstream text;
   text << index.bad.size() << " of " << index.total_records
        << " records cannot be used (data.on_bad_record: skip goes on without them):\n";
-  for (size_t i = 0; i < index.bad.size() && i < kShownBadRecords; ++i) text << "  " << index.bad[i].to_string() << '\n';
+  for (size_t i = 0; i < index.bad.size() && i < kShownBadRecords; ++i)
+    text << "  " << index.bad[i].to_string() << '\n';
   if (index.bad.size() > kShownBadRecords) text << "  and " << index.bad.size() - kShownBadRecords << " more\n";
   return text.str();
 }
@@ -69,10 +72,28 @@ Result<SampleIndex> build(const JobSpec& spec, const std::vector<DataSource>& so
 
 Status check_batch(const JobSpec& spec, const SampleIndex& index, int64_t held_out) {
   const int64_t left = static_cast<int64_t>(index.samples.size()) - held_out;
-  if (left >= spec.training.global_batch) return {};
+  if (left >= spec.training.global_batch) {
+    if (training_steps(spec, left) > 0) return {};
+    return invalid_argument("key 'training.epochs': value " + number_text(spec.training.epochs.value_or(0)) + " of " +
+                            std::to_string(left) + " samples is no sample, so no step; valid: at least " +
+                            number_text(1.0 / static_cast<double>(left)));
+  }
   return invalid_argument("the data have " + std::to_string(left) + " samples to train on" +
                           (held_out > 0 ? " (" + std::to_string(held_out) + " more are held out by eval.split)" : "") +
                           ", fewer than training.global_batch " + std::to_string(spec.training.global_batch));
+}
+
+/// What evaluation would look at: nothing would read as a loss of 0.
+Status check_evaluation(const JobSpec& spec, int64_t samples, int64_t supervised, int64_t all) {
+  const bool asked = spec.eval.split > 0 || !spec.eval.sources.empty();
+  if (!asked || supervised > 0) return {};
+  const std::string tokens = samples > 0 ? " with no supervised token" : "";
+  if (!spec.eval.sources.empty())
+    return invalid_argument("key 'eval.sources': " + std::to_string(samples) + " samples" + tokens +
+                            " are left to evaluate; valid: records with answers");
+  return invalid_argument("key 'eval.split': value " + number_text(spec.eval.split) + " holds out " +
+                          std::to_string(samples) + " of " + std::to_string(all) + " samples" + tokens +
+                          "; valid: a larger fraction, or eval.sources");
 }
 
 std::string summary(const SampleIndex& index, int64_t eval_samples) {
@@ -104,14 +125,23 @@ Result<std::string> run(int argc, char** argv) {
                    ? Result<SampleIndex>(synthetic_index(*spec.data.synthetic, config, spec.training.seed))
                    : build(spec, spec.data.sources, config);
   if (!index.ok()) return index.error();
-  int64_t held_out = 0;
-  for (const auto& sample : index->samples) held_out += in_eval_split(sample, spec.eval.split);
+  int64_t held_out = 0, eval_supervised = 0;
+  for (const auto& sample : index->samples) {
+    if (!in_eval_split(sample, spec.eval.split)) continue;
+    ++held_out;
+    eval_supervised += sample.supervised;
+  }
   TROUPE_RETURN_IF_ERROR(check_batch(spec, *index, held_out));
   int64_t eval_samples = held_out;
   if (!spec.eval.sources.empty() && !arguments.eval_out.empty()) {
     TROUPE_ASSIGN(const auto eval, build(spec, spec.eval.sources, config));
     eval_samples = static_cast<int64_t>(eval.samples.size());
+    for (const auto& sample : eval.samples) eval_supervised += sample.supervised;
+    TROUPE_RETURN_IF_ERROR(check_evaluation(spec, eval_samples, eval_supervised, eval_samples));
     TROUPE_RETURN_IF_ERROR(eval.write(arguments.eval_out));
+  } else if (spec.eval.sources.empty()) {
+    TROUPE_RETURN_IF_ERROR(
+        check_evaluation(spec, held_out, eval_supervised, static_cast<int64_t>(index->samples.size())));
   }
   TROUPE_RETURN_IF_ERROR(index->write(arguments.out));
   return summary(*index, eval_samples);

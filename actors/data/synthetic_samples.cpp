@@ -1,7 +1,6 @@
 #include "actors/data/synthetic_samples.h"
 
-#include <algorithm>
-#include <cmath>
+#include "base/config/synthetic_shape.h"
 
 namespace troupe {
 namespace {
@@ -28,14 +27,10 @@ Stream stream_of(uint64_t seed, int64_t sample, uint64_t purpose) {
 }
 
 IndexedImage synthetic_image(const SyntheticData& synthetic, const VisionConfig& vision) {
-  const auto side = [&](int64_t pixels) {
-    const double block = static_cast<double>(vision.patch_size * vision.merge_size);
-    return static_cast<int32_t>(std::max(1.0, std::nearbyint(static_cast<double>(pixels) / block)) *
-                                static_cast<double>(vision.merge_size));
-  };
   IndexedImage image;
-  image.h = side(synthetic.height);
-  image.w = side(synthetic.width);
+  const auto [h, w] = synthetic_grid(synthetic, vision);
+  image.h = h;
+  image.w = w;
   return image;
 }
 

@@ -113,6 +113,7 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::load(const std::string& folder) {
   } catch (const Json::exception& e) {
     return invalid_argument(t->file_ + " is not a tokenizer file that is understood: " + e.what());
   }
+  for (const auto& [spelling, id] : t->ids_) t->largest_id_ = std::max(t->largest_id_, id);
   for (auto& tokens : t->plain_added_)
     std::stable_sort(tokens.begin(), tokens.end(),
                      [](const auto& a, const auto& b) { return a.spelling.size() > b.spelling.size(); });

@@ -26,6 +26,9 @@ class Tokenizer {
   Status encode(std::string_view text, std::vector<int64_t>& ids) const;
   /// The id of a control or vocabulary token by its exact spelling; NotFound names spelling and file.
   Result<int64_t> id_of(const std::string& spelling) const;
+  /// The highest id of all tokens, control tokens included; -1 without any.
+  int64_t largest_id() const { return largest_id_; }
+  const std::string& file() const { return file_; }
   /// Bytes of the text that a token stands for.
   size_t byte_length(int64_t id) const;
   /// Text of `ids`; control tokens are spelt out. InvalidArgument for an unknown id.
@@ -45,6 +48,7 @@ class Tokenizer {
 
   std::string file_;
   uint64_t content_hash_ = 0;
+  int64_t largest_id_ = -1;
   bool nfc_ = false;
   std::vector<SplitPattern> splits_;
   std::unique_ptr<ByteLevelBpe> bpe_;

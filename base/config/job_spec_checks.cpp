@@ -11,6 +11,7 @@
 #include "base/config/job_spec_parser.h"
 #include "base/config/job_spec_reader.h"
 #include "base/config/scalars.h"
+#include "base/config/synthetic_shape.h"
 #include "base/safetensors/model_folder.h"
 
 namespace troupe {
@@ -120,6 +121,20 @@ void check_training(const JobSpec& spec, const Section& root) {
   check_batch(spec, training);
 }
 
+/// Records are counted by the index; synthetic samples have none.
+void check_synthetic_count(const JobSpec& spec, const Section& synthetic, const Section& training) {
+  for (const char* key : {"data.synthetic", "training.global_batch", "training.epochs"})
+    if (training.diagnostics().mentions(key)) return;
+  const int64_t samples = spec.data.synthetic->samples, batch = spec.training.global_batch;
+  if (samples < batch)
+    return synthetic.fail("samples", "value " + std::to_string(samples) +
+                                         " must be at least training.global_batch = " + std::to_string(batch));
+  if (spec.training.epochs && *spec.training.epochs * static_cast<double>(samples) < 0.5)
+    training.fail("epochs", "value " + number_text(*spec.training.epochs) + " of " + std::to_string(samples) +
+                                " samples is no sample, so no step; valid: at least " +
+                                number_text(1.0 / static_cast<double>(samples)));
+}
+
 void check_data(const JobSpec& spec, const Section& root) {
   const DataSpec& d = spec.data;
   const Section data = root.section("data");
@@ -128,6 +143,7 @@ void check_data(const JobSpec& spec, const Section& root) {
   if (data.has("sources") && data.has("synthetic")) data.fail("synthetic", "excludes 'sources'; valid: one of the two");
   if (data.has("sources") && d.sources.empty() && data.find("sources")->items.empty())
     data.fail("sources", "is empty; valid: at least one {path: FILE}");
+  if (d.synthetic) check_synthetic_count(spec, data.section("synthetic"), root.section("training"));
   if (d.min_pixels && d.max_pixels && *d.min_pixels > *d.max_pixels)
     data.fail("min_pixels", "value " + std::to_string(*d.min_pixels) +
                                 " must be at most max_pixels = " + std::to_string(*d.max_pixels));
@@ -231,6 +247,26 @@ void check_weights(const std::string& path, const ModelConfig& config, const Sec
   if (const Status s = folder->check(config); !s.ok()) model.fail("path", s.error().message);
 }
 
+/// All synthetic samples have one length, so that a limit below it leaves none.
+void check_synthetic_length(const JobSpec& spec, const VisionConfig& vision, const Section& data) {
+  if (!spec.data.synthetic) return;
+  const int64_t tokens = synthetic_sample_tokens(*spec.data.synthetic, vision);
+  for (const auto& [key, limit] :
+       {std::pair("max_sample_tokens", spec.data.max_sample_tokens), std::pair("pack_tokens", spec.data.pack_tokens)})
+    if (limit > 0 && tokens > limit)
+      data.fail(key, "value " + std::to_string(limit) + ", but the samples of data.synthetic have " +
+                         std::to_string(tokens) + " tokens; valid: at least " + std::to_string(tokens));
+}
+
+void check_token_ids(const ModelConfig& config, const Section& model) {
+  for (const auto& [key, id] :
+       {std::pair("image_token_id", config.image_token), std::pair("vision_start_token_id", config.vision_start_token),
+        std::pair("vision_end_token_id", config.vision_end_token)})
+    if (id >= config.text.vocabulary)
+      model.fail("path", config.source + ": key '" + key + "': value " + std::to_string(id) +
+                             " must be below vocab_size " + std::to_string(config.text.vocabulary));
+}
+
 void check_model_files(JobSpec& spec, const Section& root) {
   const Section model = root.section("model");
   const std::string& path = spec.model.path;
@@ -251,6 +287,8 @@ void check_model_files(JobSpec& spec, const Section& root) {
   const Result<ModelConfig> config = read_model_config(path);
   if (!config.ok()) return model.fail("path", config.error().message);
   if (spec.model.init == ModelInit::kPretrained) check_weights(path, *config, model);
+  check_token_ids(*config, model);
+  check_synthetic_length(spec, config->vision, root.section("data"));
   for (const HeadProblem& p : head_problems(spec, *config))
     root.section("groups").section(p.group).section("mesh").fail(p.axis, p.message);
 }
@@ -313,7 +351,8 @@ Status check_writable(const std::string& folder) {
     unlink(probe.c_str());
   }
   if (!written)
-    return invalid_argument("run folder '" + folder + "' cannot be created: nothing can be written in '" + at.string() + "': " + std::strerror(error));
+    return invalid_argument("run folder '" + folder + "' cannot be created: nothing can be written in '" + at.string() +
+                            "': " + std::strerror(error));
   return {};
 }
 

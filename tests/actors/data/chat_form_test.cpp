@@ -72,6 +72,31 @@ TEST_CASE("Ids and positions of chats equal those of the published template and 
   }
 }
 
+TEST_CASE("A tokenizer that does not fit the configuration is refused with both files and both numbers") {
+  const auto complaint = [](void (*change)(ModelConfig&)) {
+    auto tokenizer = Tokenizer::load(fixture::path("model"));
+    REQUIRE(tokenizer.ok());
+    auto config = fixture::model_config();
+    config.source = "m/config.json";
+    change(config);
+    const auto form = ChatForm::create(std::move(tokenizer).value(), {}, config, Supervise::kAll);
+    return form.ok() ? std::string("accepted") : form.error().message;
+  };
+  const std::string file = fixture::path("model") + "/tokenizer.json";
+  CHECK(complaint([](ModelConfig& c) { c.text.vocabulary = 689; }) == "accepted");  // ids end at 688
+  CHECK(complaint([](ModelConfig& c) { c.text.vocabulary = 688; }) ==
+        "m/config.json: key 'vocab_size': value 688, but " + file + " has token id 688; valid: at least 689");
+  const auto marker = [&](const std::string& key, const std::string& spelling, const std::string& id) {
+    return "m/config.json: key '" + key + "': value 99, but token '" + spelling + "' of " + file + " has id " + id +
+           "; valid: " + id;
+  };
+  CHECK(complaint([](ModelConfig& c) { c.image_token = 99; }) == marker("image_token_id", "<|image_pad|>", "685"));
+  CHECK(complaint([](ModelConfig& c) { c.vision_start_token = 99; }) ==
+        marker("vision_start_token_id", "<|vision_start|>", "682"));
+  CHECK(complaint([](ModelConfig& c) { c.vision_end_token = 99; }) ==
+        marker("vision_end_token_id", "<|vision_end|>", "683"));
+}
+
 TEST_CASE("Supervised are the answers and their end of turn, not the newline behind it") {
   const auto form = form_of();
   const auto record = record_of({{"conversations",

@@ -113,6 +113,41 @@ TEST_CASE("C11: fewer samples than a global batch are refused with both numbers"
   CHECK(ran.err.find("global_batch 9") != std::string::npos);
 }
 
+TEST_CASE("C11: epochs that come to no step are refused") {
+  Job job;
+  job.spec.training.steps.reset();
+  job.spec.training.epochs = 0.06;  // of 8 samples: 0.48
+  const auto ran = job.index();
+  CHECK(ran.code == 2);
+  CHECK(
+      ran.err.find("key 'training.epochs': value 0.06 of 8 samples is no sample, so no step; valid: at least 0.125") !=
+      std::string::npos);
+  job.spec.training.epochs = 0.07;
+  CHECK(job.index().code == 0);
+}
+
+TEST_CASE("An evaluation of nothing is refused, be it no sample or no supervised token") {
+  Job job;
+  job.spec.eval.split = 0.001;
+  auto ran = job.index();
+  CHECK(ran.code == 2);
+  CHECK(ran.err.find(
+            "key 'eval.split': value 0.001 holds out 0 of 8 samples; valid: a larger fraction, or eval.sources") !=
+        std::string::npos);
+  job.spec.eval.split = 0;
+  job.spec.eval.sources = {job.records(5, "eval.jsonl", 5)};
+  job.spec.data.on_bad_record = OnBadRecord::kSkip;
+  ran = job.index({"--eval-out", job.scratch.path("eval-index")});
+  CHECK(ran.code == 2);
+  CHECK(ran.err.find("key 'eval.sources': 0 samples are left to evaluate") != std::string::npos);
+  const std::string silent = R"({"conversations": [{"from": "human", "value": "x"}, {"from": "gpt", "value": ""}]})";
+  job.spec.eval.sources = {{job.scratch.write("silent.jsonl", silent + "\n"), fixture::path("pictures"), 1, -1}};
+  ran = job.index({"--eval-out", job.scratch.path("eval-index")});
+  CHECK(ran.code == 2);
+  CHECK(ran.err.find("1 samples with no supervised token are left to evaluate") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(job.scratch.path("eval-index")));
+}
+
 TEST_CASE("Evaluation sources get an index of their own") {
   Job job;
   job.spec.eval.sources = {job.records(5, "eval.jsonl")};

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "base/config/synthetic_shape.h"
 #include "tests/actors/data/fixture.h"
 
 namespace troupe {
@@ -14,6 +15,7 @@ TEST_CASE("Synthetic samples depend on seed and number only and match their inde
   REQUIRE(index.samples.size() == 10);
   for (int64_t i = 0; i < 10; ++i) {
     const auto tokens = synthetic_tokens(synthetic, config, 3, i);
+    CHECK(static_cast<int64_t>(tokens.ids.size()) == synthetic_sample_tokens(synthetic, config.vision));
     const auto& sample = index.samples[static_cast<size_t>(i)];
     CHECK(static_cast<int64_t>(tokens.ids.size()) == sample.tokens);
     CHECK(tokens.supervised_count() == sample.supervised);

@@ -355,9 +355,10 @@ TEST_CASE("records are given in exactly one way") {
         "j.yaml:3: key 'data.synthetic': excludes 'sources'; valid: one of the two");
   CHECK(with_data("sources: []") == "j.yaml:3: key 'data.sources': is empty; valid: at least one {path: FILE}");
   CHECK(with_data("sources: [{image_root: a}]").find("j.yaml:3: key 'data.sources[0].path': is missing") == 0);
-  CHECK(with_data("sources: [{path: a, columns: {image: b}}]") ==
-        "j.yaml:3: key 'data.sources[0].columns.image': unknown column; valid: turns, role, content, images, system, id, "
-        "question, input, answer, history");
+  CHECK(
+      with_data("sources: [{path: a, columns: {image: b}}]") ==
+      "j.yaml:3: key 'data.sources[0].columns.image': unknown column; valid: turns, role, content, images, system, id, "
+      "question, input, answer, history");
   CHECK(with_data("sources: [{path: a, take: 1.5}]") ==
         "j.yaml:3: key 'data.sources[0].take': value '1.5' is not valid; valid: a fraction above 0.0 up to 1.0, or a "
         "number of records from 1");
@@ -487,6 +488,49 @@ TEST_CASE("truncated weights and weights of another shape are refused while the 
   CHECK(message.find("and 719 more") != std::string::npos);
 }
 
+TEST_CASE("image markers beyond the vocabulary are refused, also those that the configuration leaves to the default") {
+  Folder folder;
+  folder.write("m/config.json",
+               R"({"model_type": "qwen2_5_vl", "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 300, "rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]},
+    "image_token_id": 299, "vision_start_token_id": 300,
+    "vision_config": {"depth": 3, "hidden_size": 48, "intermediate_size": 60, "num_heads": 6, "out_hidden_size": 64}})");
+  const std::string file =
+      folder.write("a.yaml", "model: {path: m, init: random}\ndata: {synthetic: {images: 1}}\ntraining: {steps: 3}\n");
+  const std::string head = file + ":1: key 'model.path': " + folder.path() + "/m/config.json: key '";
+  CHECK(load_job_spec(file, {}, {}).error().message ==
+        head + "vision_start_token_id': value 300 must be below vocab_size 300\n" + head +
+            "vision_end_token_id': value 151653 must be below vocab_size 300");
+}
+
+TEST_CASE("C11: synthetic data fewer than a batch, or that come to no step, are refused") {
+  CHECK(with_data("synthetic: {samples: 3}") ==
+        "j.yaml:3: key 'data.synthetic.samples': value 3 must be at least training.global_batch = 4");
+  CHECK(with_data("synthetic: {samples: 4}") == "(accepted)");
+  Lines l;
+  l.training = "training: {epochs: 0.06, global_batch: 4}";
+  l.data = "data: {synthetic: {samples: 8}}";
+  CHECK(complaint(l.text()) ==
+        "j.yaml:4: key 'training.epochs': value 0.06 of 8 samples is no sample, so no step; valid: at least 0.125");
+}
+
+TEST_CASE("synthetic samples longer than the spec allows are refused with both numbers") {
+  Folder folder;
+  const std::string head = "model: {path: '" + kShape + "', init: random}\n", tail = "training: {steps: 3}\n";
+  const std::string synthetic =
+      "synthetic: {images: 1, pixels: 448x448, text_tokens: 64}";  // 16 x 16 merged tokens, 2 markers, the text
+  std::string file = folder.write("a.yaml", head + "data: {" + synthetic + ", max_sample_tokens: 322}\n" + tail);
+  CHECK(load_job_spec(file, {}, {}).ok());
+  file = folder.write("a.yaml", head + "data: {" + synthetic + ", max_sample_tokens: 321, pack_tokens: 10}\n" + tail);
+  CHECK(load_job_spec(file, {}, {}).error().message ==
+        file +
+            ":2: key 'data.max_sample_tokens': value 321, but the samples of data.synthetic have 322 tokens; valid: at "
+            "least 322\n" +
+            file +
+            ":2: key 'data.pack_tokens': value 10, but the samples of data.synthetic have 322 tokens; valid: at least "
+            "322");
+}
+
 TEST_CASE("C09: optional files of a model folder only warn") {
   Folder folder;
   fs::copy(kShape, folder / "m");
@@ -507,7 +551,7 @@ TEST_CASE("C09: a run folder that cannot be created is refused") {
   CHECK(check_writable(folder / "file/run").error().message ==
         "run folder '" + folder.path() + "/file/run': '" + folder.path() + "/file' is not a folder");
   CHECK_FALSE(check_writable("/proc/troupe-run").ok());  // root has every permission there, and yet can make no file
-  if (geteuid() == 0) return;  // root may write anywhere
+  if (geteuid() == 0) return;                            // root may write anywhere
   fs::create_directory(folder / "sealed");
   fs::permissions(folder / "sealed", fs::perms::owner_read | fs::perms::owner_exec);
   CHECK_FALSE(check_writable(folder / "sealed/run").ok());
