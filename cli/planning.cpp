@@ -20,7 +20,8 @@ Result<PlannedRun> plan_run(JobSpec spec, const Manifest* manifest) {
   driver::PlannedJob& job = run.job;
   job.name = run.spec.name;
   job.job_yaml = job_spec_to_yaml(run.spec);
-  for (const Slot& slot : run.plan.slots) job.slots.push_back({slot.node, slot.index, slot.device, slot.threads, slot.data_address});
+  for (const Slot& slot : run.plan.slots)
+    job.slots.push_back({slot.node, slot.index, slot.device, slot.threads, slot.data_address});
   job.group_slots = run.plan.group_slots;
   for (const GroupSpec& group : run.spec.groups) job.group_names.push_back(group.name);
   job.needs_index = !run.spec.data.sources.empty();
@@ -67,21 +68,15 @@ Status check_resume(const JobSpec& spec, const std::string& run_folder, const st
   const std::string folder = resume == "auto" ? run_folder : resume;
   const driver::LatestCheckpoint latest = driver::latest_checkpoint_in(folder);
   if (latest.path.empty() && !latest.passed_over.empty())
-    return data_loss("--resume " + resume + ": no checkpoint of " + folder + " is complete: " + latest.passed_over.front() +
+    return data_loss("--resume " + resume + ": no checkpoint of " + folder +
+                     " is complete: " + latest.passed_over.front() +
                      "; valid: a run folder with a complete one, or one without checkpoints to start from step 1");
   if (latest.path.empty() && resume != "auto")
-    return not_found("--resume " + resume + ": has no complete checkpoint; valid: a run folder with checkpoints/step-NNNNNNNN, or auto");
+    return not_found("--resume " + resume +
+                     ": has no complete checkpoint; valid: a run folder with checkpoints/step-NNNNNNNN, or auto");
   if (latest.path.empty()) return {};
   TROUPE_ASSIGN(const CheckpointManifest saved, read_checkpoint(latest.path, /*verify=*/false));
-  CheckpointManifest wanted;
-  wanted.dtype = spec.model.dtype == DType::kFp32 ? "fp32" : spec.model.dtype == DType::kBf16 ? "bf16" : "bf16-pure";
-  for (const GroupSpec& g : spec.groups) wanted.groups.push_back({g.name, g.mesh, g.zero, g.tp_sequence});
-  TROUPE_RETURN_IF_ERROR(check_same_layout(saved, wanted, latest.path));
-  const int64_t batch = spec.training.global_batch;
-  if (saved.samples_done == saved.step * batch) return {};
-  return invalid_argument(latest.path + ": saved after " + std::to_string(saved.samples_done) + " samples in " + std::to_string(saved.step) +
-                          " steps; training.global_batch " + std::to_string(batch) + " would go on at another sample; valid: " +
-                          std::to_string(saved.samples_done / std::max<int64_t>(1, saved.step)));
+  return check_resumable(saved, manifest_of_spec(spec, saved.step), latest.path);  // the host adds the data's digest
 }
 
 Status check_disk(const JobPlan& plan, const JobSpec& spec, const std::string& run_folder, uint64_t free_bytes) {
@@ -95,10 +90,11 @@ Status check_disk(const JobPlan& plan, const JobSpec& spec, const std::string& r
   const int64_t exported = spec.checkpoint.export_at_end ? weights : 0;
   if (static_cast<uint64_t>(checkpoint + exported) <= free_bytes) return {};
   auto mib = [](uint64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB"; };
-  return make_error(ErrorCode::kResourceExhausted,
-                    "run folder " + run_folder + ": " + mib(free_bytes) + " of disk are free, but the next checkpoint takes about " +
-                        mib(static_cast<uint64_t>(checkpoint)) + " and the export " + mib(static_cast<uint64_t>(exported)) +
-                        "; valid: a --run-dir with more space, or checkpoint.every=0 and checkpoint.export=never");
+  return make_error(
+      ErrorCode::kResourceExhausted,
+      "run folder " + run_folder + ": " + mib(free_bytes) + " of disk are free, but the next checkpoint takes about " +
+          mib(static_cast<uint64_t>(checkpoint)) + " and the export " + mib(static_cast<uint64_t>(exported)) +
+          "; valid: a --run-dir with more space, or checkpoint.every=0 and checkpoint.export=never");
 }
 
 uint64_t free_disk_bytes(const std::string& folder) {

@@ -150,8 +150,6 @@ std::array<uint64_t, 2> SampleReader::settings_hash() const {
   for (size_t i = 0; i < sources_.size(); ++i) {
     number(XXH3_64bits(files_[i]->bytes().data(), files_[i]->bytes().size()));
     number(files_[i]->bytes().size());
-    add(sources_[i].path);
-    add(sources_[i].image_root);
     number(sources_[i].take_fraction);
     number(sources_[i].take_records);
     for (const auto* words : {&sources_[i].spelling.columns, &sources_[i].spelling.roles})

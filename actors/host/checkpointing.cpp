@@ -15,31 +15,30 @@ std::string rank_file(const JobContext& job, const Actor& actor) {
   return job.group(actor.group()).name + "-" + std::to_string(actor.rank()) + ".safetensors";
 }
 
-}  // namespace
-
-namespace {
-
 CheckpointManifest manifest_of(const JobContext& job, const TrainingPosition& position) {
-  CheckpointManifest m;
-  m.step = position.step;
+  CheckpointManifest m = manifest_of_spec(job.spec, position.step);
   m.skipped_steps = position.skipped_steps;
-  m.samples_done = position.step * job.spec.training.global_batch;
-  m.dtype = job.spec.model.dtype == DType::kFp32 ? "fp32" : job.spec.model.dtype == DType::kBf16 ? "bf16" : "bf16-pure";
-  for (const GroupSpec& g : job.spec.groups) m.groups.push_back({g.name, g.mesh, g.zero, g.tp_sequence});
+  m.data.index = job.data->index().digest;
   return m;
 }
 
 }  // namespace
 
-Status save_checkpoint(const JobContext& job, std::vector<std::unique_ptr<Actor>>& actors, const TrainingPosition& position) {
-  TROUPE_ASSIGN(const std::string folder, begin_checkpoint(job.assignment.run_folder, position.step, job.assignment.generation));
+Status save_checkpoint(const JobContext& job, std::vector<std::unique_ptr<Actor>>& actors,
+                       const TrainingPosition& position) {
+  TROUPE_ASSIGN(const std::string folder,
+                begin_checkpoint(job.assignment.run_folder, position.step, job.assignment.generation));
   for (const auto& actor : actors)
-    if (actor->trained()) TROUPE_RETURN_IF_ERROR(save_rank_state(actor->store(), *actor->optimizer(), folder + "/" + rank_file(job, *actor)));
+    if (actor->trained())
+      TROUPE_RETURN_IF_ERROR(
+          save_rank_state(actor->store(), *actor->optimizer(), folder + "/" + rank_file(job, *actor)));
   const std::string name = "save-" + std::to_string(position.step);
   TROUPE_RETURN_IF_ERROR(meet(job, name, kSaveTimeout));
   if (is_leader(job)) {
-    TROUPE_ASSIGN(const std::string kept, commit_checkpoint(folder, job.assignment.run_folder, manifest_of(job, position)));
-    job.control->report_event("checkpoint", "{\"step\": " + std::to_string(position.step) + ", \"path\": \"" + kept + "\"}");
+    TROUPE_ASSIGN(const std::string kept,
+                  commit_checkpoint(folder, job.assignment.run_folder, manifest_of(job, position)));
+    job.control->report_event("checkpoint",
+                              "{\"step\": " + std::to_string(position.step) + ", \"path\": \"" + kept + "\"}");
     TROUPE_RETURN_IF_ERROR(prune_checkpoints(job.assignment.run_folder, job.spec.checkpoint.keep));
   }
   return meet(job, name + "-committed", kSaveTimeout);
@@ -48,17 +47,16 @@ Status save_checkpoint(const JobContext& job, std::vector<std::unique_ptr<Actor>
 Result<TrainingPosition> restore_checkpoint(const JobContext& job, std::vector<std::unique_ptr<Actor>>& actors) {
   const std::string& folder = job.assignment.resume_from;
   TROUPE_ASSIGN(const CheckpointManifest saved, read_checkpoint(folder, /*verify=*/is_leader(job)));
-  TROUPE_RETURN_IF_ERROR(check_same_layout(saved, manifest_of(job, {saved.step, saved.skipped_steps}), folder));
-  if (saved.samples_done != saved.step * job.spec.training.global_batch)
-    return invalid_argument(folder + ": saved after " + std::to_string(saved.samples_done) + " samples in " + std::to_string(saved.step) +
-                            " steps; training.global_batch " + std::to_string(job.spec.training.global_batch) +
-                            " would go on at another sample; valid: " + std::to_string(saved.samples_done / std::max<int64_t>(1, saved.step)));
+  TROUPE_RETURN_IF_ERROR(check_resumable(saved, manifest_of(job, {saved.step, saved.skipped_steps}), folder));
   for (const auto& actor : actors)
-    if (actor->trained()) TROUPE_RETURN_IF_ERROR(load_rank_state(actor->store(), *actor->optimizer(), folder + "/" + rank_file(job, *actor)));
+    if (actor->trained())
+      TROUPE_RETURN_IF_ERROR(
+          load_rank_state(actor->store(), *actor->optimizer(), folder + "/" + rank_file(job, *actor)));
   return TrainingPosition{saved.step, saved.skipped_steps};
 }
 
-Status export_checkpoint(const JobContext& job, std::vector<std::unique_ptr<Actor>>& actors, const std::string& folder) {
+Status export_checkpoint(const JobContext& job, std::vector<std::unique_ptr<Actor>>& actors,
+                         const std::string& folder) {
   for (const auto& actor : actors) TROUPE_RETURN_IF_ERROR(write_export_parts(actor->store(), actor->world(), folder));
   TROUPE_RETURN_IF_ERROR(meet(job, "export", kSaveTimeout));
   if (is_leader(job)) {

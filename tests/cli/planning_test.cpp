@@ -76,13 +76,8 @@ TEST_CASE("A resume that does not fit is refused with both layouts before the ru
   auto temporary = begin_checkpoint(run, 10, Generation{1});
   REQUIRE(temporary.ok());
   std::ofstream(*temporary + "/text-0.safetensors") << "weights";
-  CheckpointManifest manifest;
-  manifest.step = 10;
-  manifest.samples_done = 40;
-  manifest.dtype = "fp32";
-  manifest.groups.push_back({"text", spec.groups[0].mesh, spec.groups[0].zero, spec.groups[0].tp_sequence});
-  REQUIRE(commit_checkpoint(*temporary, run, manifest).ok());
   spec.model.dtype = DType::kFp32;
+  REQUIRE(commit_checkpoint(*temporary, run, manifest_of_spec(spec, 10)).ok());
   CHECK(check_resume(spec, run, "auto").ok());
   CHECK(check_resume(spec, "/nowhere", run).ok());
   JobSpec other = spec;
@@ -95,7 +90,10 @@ TEST_CASE("A resume that does not fit is refused with both layouts before the ru
   other.training.global_batch = 8;
   const Status batch = check_resume(other, run, "auto");
   REQUIRE_FALSE(batch.ok());
-  CHECK(batch.error().message.find("valid: 4") != std::string::npos);
+  CHECK(batch.error().message.find("training.global_batch 4 (this job: 8)") != std::string::npos);
+  other = spec;
+  other.training.seed = 5;
+  CHECK(check_resume(other, run, "auto").error().message.find("training.seed 1 (this job: 5)") != std::string::npos);
   fs::remove(run + "/checkpoints/step-00000010/text-0.safetensors");
   CHECK(check_resume(spec, run, "auto").error().message.find("text-0.safetensors") != std::string::npos);
   fs::remove_all(run);

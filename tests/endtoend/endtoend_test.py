@@ -143,6 +143,21 @@ class EndToEnd(unittest.TestCase):
         for row in rows:
             self.assertAlmostEqual(row["tokens_per_s"] * row["step_ms"] / 1e3, row["tokens"], places=3)
 
+    def test_a_resume_on_other_records_is_refused(self):
+        records = self.folder / "records.jsonl"
+        lines = (SHAPES / "train.jsonl").read_text().splitlines(keepends=True)
+        records.write_text("".join(lines[:16]))
+        data = f"{{sources: [{{path: {records}, image_root: {SHAPES}/images}}]}}"
+        run = self.run_job("run", steps=2, every=2, data=data)
+        moved = self.folder / "moved.jsonl"  # the same records elsewhere are the same data
+        records.rename(moved)
+        self.write("run.yaml", steps=3, every=2, data=data.replace("records", "moved"))
+        self.troupe("run", self.folder / "run.yaml", "--run-dir", run, "--resume", run)
+        self.assertEqual(self.metrics(run)[-1]["step"], 3)
+        moved.write_text("".join(reversed(lines[:16])))
+        refused = self.troupe("run", self.folder / "run.yaml", "--run-dir", run, "--resume", run, code=2, timeout=60)
+        self.assertRegex(refused.stdout + refused.stderr, "sample lengths of digest [0-9a-f]{32} .this job: [0-9a-f]{32}")
+
     def test_vision_activations_shrink_with_sequence_ranks(self):
         model = self.folder / "model"
         shutil.copytree(SHAPES / "model", model)

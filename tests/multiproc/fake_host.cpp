@@ -14,9 +14,10 @@
 #include "base/checkpoint/checkpoint_folder.h"
 #include "base/config/job_spec_parser.h"
 
-/// Stands in for troupe-actor in the tests of the control plane: meets the other hosts in the store, runs steps under grants, reports
-/// them. What it does beyond that is written in RUN/../fake.txt as lines "key value":
-///   steps N, step_ms N, save_ms N      crash SLOT STEP, exit SLOT STEP, throw SLOT STEP, hang SLOT STEP, refuse SLOT, slow_load MS
+/// Stands in for troupe-actor in the tests of the control plane: meets the other hosts in the store, runs steps under
+/// grants, reports them. What it does beyond that is written in RUN/../fake.txt as lines "key value":
+///   steps N, step_ms N, save_ms N      crash SLOT STEP, exit SLOT STEP, throw SLOT STEP, hang SLOT STEP, refuse SLOT,
+///   slow_load MS
 namespace {
 
 using namespace troupe;
@@ -36,9 +37,12 @@ Script read_script(const std::string& run_folder) {
     std::istringstream words(line);
     std::string key;
     words >> key;
-    if (key == "steps") words >> script.steps;
-    else if (key == "step_ms") words >> script.step_ms;
-    else if (key == "slow_load") words >> script.slow_load_ms;
+    if (key == "steps")
+      words >> script.steps;
+    else if (key == "step_ms")
+      words >> script.step_ms;
+    else if (key == "slow_load")
+      words >> script.slow_load_ms;
     else if (!key.empty()) {
       script.fault = key;
       words >> script.fault_slot >> script.fault_step;
@@ -73,17 +77,15 @@ Status save(const std::string& run_folder, int64_t step) {
   TROUPE_ASSIGN(const JobSpec spec, load_job_spec(run_folder + "/job.yaml", {}));
   TROUPE_ASSIGN(const std::string folder, begin_checkpoint(run_folder, step, Generation{1}));
   std::ofstream(folder + "/rank-0.safetensors") << "nothing";
-  CheckpointManifest manifest;
-  manifest.step = step;
-  manifest.samples_done = step * spec.training.global_batch;
+  CheckpointManifest manifest = manifest_of_spec(spec, step);
   manifest.dtype = "fp32";
-  for (const GroupSpec& group : spec.groups) manifest.groups.push_back({group.name, group.mesh, group.zero, group.tp_sequence});
   return commit_checkpoint(folder, run_folder, std::move(manifest)).status();
 }
 
 Status train(HostControl& control, const Script& script) {
   const int slot = control.assignment().self.value;
-  if (script.fault == "refuse" && script.fault_slot == slot) return invalid_argument("model folder: tensor 'x' is missing");
+  if (script.fault == "refuse" && script.fault_slot == slot)
+    return invalid_argument("model folder: tensor 'x' is missing");
   control.report_phase("loading weights");
   std::this_thread::sleep_for(milliseconds(script.slow_load_ms));
   TROUPE_RETURN_IF_ERROR(meet(control, 0));
@@ -93,12 +95,18 @@ Status train(HostControl& control, const Script& script) {
   for (int64_t step = 1; step <= script.steps; ++step) {
     TROUPE_ASSIGN(const Grant grant, control.wait_grant(step, milliseconds(60000)));
     if (grant.stop_after >= 0 && step > grant.stop_after) break;
-    control.publish_progress(step, "forward text unit 0", static_cast<int>(control.assignment().group_slots.size()) - 1, slot);
+    control.publish_progress(step, "forward text unit 0", static_cast<int>(control.assignment().group_slots.size()) - 1,
+                             slot);
     fail_as_told(script, control, step);
     TROUPE_RETURN_IF_ERROR(meet(control, step));
     std::this_thread::sleep_for(milliseconds(script.step_ms));
-    const std::string metrics = slot == 0 ? "{\"step\": " + std::to_string(step) + ", \"loss\": " + std::to_string(1.0 / static_cast<double>(step)) + ", \"tokens_per_s\": 100}" : "";
-    control.report_step(step, metrics, "{\"peak_memory_mib\": " + std::to_string(slot + 1) + ", \"activation_peak_mib\": {\"fake/" + std::to_string(slot) + "\": 7}}");
+    const std::string metrics = slot == 0 ? "{\"step\": " + std::to_string(step) +
+                                                ", \"loss\": " + std::to_string(1.0 / static_cast<double>(step)) +
+                                                ", \"tokens_per_s\": 100}"
+                                          : "";
+    control.report_step(step, metrics,
+                        "{\"peak_memory_mib\": " + std::to_string(slot + 1) + ", \"activation_peak_mib\": {\"fake/" +
+                            std::to_string(slot) + "\": 7}}");
     control.report_prepared(step + 3);
     if (grant.save_at == step && slot == 0) {
       TROUPE_RETURN_IF_ERROR(save(control.assignment().run_folder, step % 10));
@@ -132,7 +140,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", control.error().to_string().c_str());
     return 1;
   }
-  std::printf("fake host of slot %d, OMP_NUM_THREADS=%s\n", (*control)->assignment().self.value, std::getenv("OMP_NUM_THREADS"));
+  std::printf("fake host of slot %d, OMP_NUM_THREADS=%s\n", (*control)->assignment().self.value,
+              std::getenv("OMP_NUM_THREADS"));
   std::fflush(stdout);
   const Status status = train(**control, read_script((*control)->assignment().run_folder));
   if (status.ok()) return 0;
