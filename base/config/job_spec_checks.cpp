@@ -215,6 +215,12 @@ bool looks_like_hub_id(const std::string& text, const std::string& resolved) {
   return slash + 1 < text.size() && !fs::exists(fs::path(resolved).parent_path(), ec);
 }
 
+/// Whether a file is an archive is judged while indexing, like the rest of the data.
+bool is_file(const std::string& path) {
+  std::error_code ec;
+  return fs::is_regular_file(path, ec);
+}
+
 std::string unreadable_reason(const std::string& path, bool folder) {
   std::error_code ec;
   if (!fs::exists(path, ec)) return "does not exist";
@@ -301,9 +307,10 @@ void check_source_files(const std::vector<DataSource>& sources, const Section& s
                         item ? item->place : section.place(), section.diagnostics());
     if (const std::string reason = unreadable_reason(sources[i].path, false); !reason.empty())
       entry.fail("path", "value '" + sources[i].path + "' " + reason + "; valid: a JSON or JSONL file of records");
-    else if (const std::string root = unreadable_reason(sources[i].image_root, true); !root.empty())
+    else if (const std::string root = unreadable_reason(sources[i].image_root, !is_file(sources[i].image_root));
+             !root.empty())
       entry.fail("image_root", "value '" + sources[i].image_root + "' " + root +
-                                   "; valid: the folder that image paths are relative to");
+                                   "; valid: the folder or the tar archive that image paths are relative to");
   }
 }
 

@@ -12,6 +12,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import unittest
@@ -202,6 +203,16 @@ class EndToEnd(unittest.TestCase):
         one = self.losses(self.run_job("one", data=f"{{sources: [{{path: {records}}}]}}", vision="sp: 1", text="tp: 1"))
         many = self.losses(self.run_job("many", data=f"{{sources: [{{path: {records}}}]}}", vision="dp: 2, sp: 2", text="dp: 2, tp: 2", micro=2))
         self.assert_close(one, many)
+
+    def test_pictures_in_a_tar_archive_train_as_those_in_a_folder(self):
+        archive = self.folder / "images.tar"
+        with tarfile.open(archive, "w") as tar:
+            tar.add(SHAPES / "images" / "train", "train")
+        data = RECORDS.replace(f"{SHAPES}/images", "{root}")
+        folder, tar = (self.losses(self.run_job("run-" + root.name, steps=2, data=data.replace("{root}", str(root)))) for root in (SHAPES / "images", archive))
+        self.assertEqual(folder, tar)
+        wrong = self.write(data=data.replace("{root}", str(SHAPES / "train.jsonl")))
+        self.assertIn("train.jsonl is not a tar archive", self.troupe("check", wrong, code=2, timeout=60).stderr)
 
     def test_a_picture_broken_in_the_middle_ends_the_job_and_is_named(self):
         records = read_lines(SHAPES / "train.jsonl")

@@ -450,8 +450,17 @@ TEST_CASE("C09: missing and unreadable paths are named with their lines") {
   file = folder.write("a.yaml", head + "data: {sources: [{path: r.jsonl, image_root: none}]}\n" + tail);
   CHECK(load_job_spec(file, {}, {})
             .error()
-            .message.find(file + ":2: key 'data.sources[0].image_root': value '" + folder.path() +
-                          "/none' does not exist") != std::string::npos);
+            .message.find(
+                file + ":2: key 'data.sources[0].image_root': value '" + folder.path() +
+                "/none' does not exist; valid: the folder or the tar archive that image paths are relative to") !=
+        std::string::npos);
+  folder.write("pictures.tar", "judged while indexing");
+  folder.write("m/tokenizer.json", "{}");
+  fs::copy(kShape + "/config.json", folder / "m/config.json");
+  file = folder.write(
+      "a.yaml",
+      "model: {path: m, init: random}\ndata: {sources: [{path: r.jsonl, image_root: pictures.tar}]}\n" + tail);
+  CHECK(load_job_spec(file, {}, {}).ok());
   file = folder.write("a.yaml", "model: {path: none}\ndata: {synthetic: {images: 1}}\n" + tail);
   CHECK(load_job_spec(file, {}, {}).error().message == file + ":1: key 'model.path': value '" + folder.path() +
                                                            "/none' does not exist; valid: a Hugging Face model folder");
