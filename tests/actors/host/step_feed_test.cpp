@@ -104,7 +104,7 @@ TEST_CASE("a sample that cannot be decoded ends the feed with its reason, and no
   const auto broken = feed.take(kPatience);
   REQUIRE_FALSE(broken.ok());
   CHECK(broken.error().code == ErrorCode::kDataLoss);
-  CHECK_THAT(broken.error().message, Catch::Contains("picture.png"));
+  CHECK(broken.error().message.find("picture.png") != std::string::npos);
   const auto behind = feed.take(kPatience);
   REQUIRE_FALSE(behind.ok());
   CHECK(behind.error().code == ErrorCode::kFailedPrecondition);
@@ -121,7 +121,7 @@ TEST_CASE("a step whose data does not come is given up at the deadline, by its n
   open.set_value();
   REQUIRE_FALSE(late.ok());
   CHECK(late.error().code == ErrorCode::kDeadlineExceeded);
-  CHECK_THAT(late.error().message, Catch::Contains("step 7"));
+  CHECK(late.error().message.find("step 7") != std::string::npos);
   CHECK(feed.take(kPatience).ok());
 }
 
