@@ -60,6 +60,7 @@ LAYOUTS = [
     Layout("two-rates", (1, 2), (1, 2), training=TWO_RATES),
     Layout("two-rates-disjoint-sequence", (2, 1), (1, 3), placement="disjoint", tp_sequence=True, training=TWO_RATES),
     Layout("frozen-vision", (1, 2), (1, 2), training=Training(frozen=("vision",))),
+    Layout("frozen-merger", (1, 2), (1, 2), training=Training(frozen=("merger",))),
     Layout("frozen-vision-and-merger", (1, 2), (1, 2), placement="disjoint", training=Training(frozen=("vision", "merger"))),
     Layout("frozen-text", (1, 3), (1, 2), placement="disjoint", training=Training(frozen=("text",))),
     Layout("no-clipping", (1, 2), (1, 2), training=Training(clip=0.0, eps=1e-3)),

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/model/model_config.h"
+#include "tests/scratch_folder.h"
 
 /// The files that make_fixture.py wrote, and scratch folders for tests that write their own.
 namespace troupe::fixture {
@@ -36,30 +37,6 @@ inline ModelConfig model_config() {
   return config;
 }
 
-/// A folder that goes away with the object.
-class Scratch {
- public:
-  Scratch() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "troupe-data-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("cannot make a scratch folder");
-    folder_ = pattern;
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  /// Writes a file and returns its path.
-  std::string write(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories((folder_ / name).parent_path());
-    std::ofstream(folder_ / name, std::ios::binary) << text;
-    return path(name);
-  }
-
- private:
-  std::filesystem::path folder_;
-};
+using Scratch = ScratchFolder;
 
 }  // namespace troupe::fixture

@@ -1,11 +1,10 @@
 #include "base/model/model_config.h"
 
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "tests/scratch_folder.h"
 
 using namespace troupe;
 using Json = nlohmann::json;
@@ -30,10 +29,10 @@ Json nested() {
                       "fullatt_block_indexes": [1], "tokens_per_second": 2}})");
 }
 
+/// One for all tests of the file; it goes away with the program.
 std::string folder() {
-  const auto path = std::filesystem::temp_directory_path() / ("troupe-model-config-" + std::to_string(getpid()));
-  std::filesystem::create_directories(path);
-  return path.string();
+  static const ScratchFolder scratch;
+  return scratch.path();
 }
 
 Result<ModelConfig> read(const Json& j) {

@@ -1,19 +1,16 @@
 #include "base/safetensors/model_folder.h"
 
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 
 #include "base/model/parameter.h"
 #include "base/safetensors/safetensors_writer.h"
+#include "tests/scratch_folder.h"
 
 using namespace troupe;
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -46,14 +43,6 @@ std::vector<Tensor> tensors_of(const ModelConfig& config) {
   return out;
 }
 
-/// An empty folder, the same for each test in turn.
-std::string fresh_folder() {
-  const std::string path = (fs::temp_directory_path() / ("troupe-model-folder-" + std::to_string(getpid()))).string();
-  fs::remove_all(path);
-  fs::create_directories(path);
-  return path;
-}
-
 void write_file(const std::string& path, const std::vector<Tensor>& tensors) {
   std::vector<TensorSpec> specs;
   for (const Tensor& t : tensors) specs.push_back({t.name, FileDType::kF32, t.shape});
@@ -69,7 +58,8 @@ void write_file(const std::string& path, const std::vector<Tensor>& tensors) {
 }
 
 std::string check_single(const ModelConfig& config, const std::function<void(std::vector<Tensor>&)>& change) {
-  const std::string folder = fresh_folder();
+  const ScratchFolder scratch;
+  const std::string folder = scratch.path();
   std::vector<Tensor> tensors = tensors_of(config);
   change(tensors);
   write_file(folder + "/model.safetensors", tensors);
@@ -122,7 +112,8 @@ TEST_CASE("a head beside a tied embedding is accepted when equal and refused whe
 
 TEST_CASE("the index of a sharded folder decides: strays are ignored, gaps are refused") {
   const ModelConfig config = tiny(false);
-  const std::string folder = fresh_folder();
+  const ScratchFolder scratch;
+  const std::string folder = scratch.path();
   const std::vector<Tensor> tensors = tensors_of(config);
   const std::vector<Tensor> first(tensors.begin(), tensors.begin() + 5);
   std::vector<Tensor> second(tensors.begin() + 5, tensors.end());
@@ -157,7 +148,8 @@ TEST_CASE("the index of a sharded folder decides: strays are ignored, gaps are r
 }
 
 TEST_CASE("a folder without weights, or with several files and no index, is refused") {
-  const std::string folder = fresh_folder();
+  const ScratchFolder scratch;
+  const std::string folder = scratch.path();
   CHECK_FALSE(ModelFolder::has_weights(folder));
   CHECK(ModelFolder::open(folder).error().code == ErrorCode::kNotFound);
   write_file(folder + "/a.safetensors", {{"a", {1}, 1}});

@@ -1,20 +1,20 @@
 #include "base/safetensors/safetensors_file.h"
 
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "base/safetensors/safetensors_writer.h"
+#include "tests/scratch_folder.h"
 
 using namespace troupe;
 
 namespace {
 
 std::string path() {
-  return (std::filesystem::temp_directory_path() / ("troupe-safetensors-" + std::to_string(getpid()))).string();
+  static const ScratchFolder scratch;
+  return scratch.path("weights.safetensors");
 }
 
 std::string with_header(const std::string& header, const std::string& bytes) {
