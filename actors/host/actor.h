@@ -39,7 +39,7 @@ struct ShownAnswer {
 
 /// Loss of one sample, kept for debug dumps (tp rank 0 of a text lane).
 struct SampleLoss {
-  int64_t sample = 0;
+  int32_t at = 0;  // position in StepPlan::samples: a batch may hold a record twice
   double loss = 0;
   int64_t supervised = 0;
 };
@@ -118,10 +118,11 @@ class TextActor final : public Actor {
   /// Evaluation: answers of this lane so far (tp rank 0), at most `limit` are kept.
   void show_answers(size_t limit) { show_limit_ = limit; }
   std::vector<ShownAnswer>& shown() { return shown_; }
-  /// Of the last step: losses by sample, and vision rows by sample when `keep_vision_rows` was set before it.
+  /// Of the last step: losses by sample, and vision rows by position in StepPlan::samples when `keep_vision_rows` was
+  /// set before it.
   const std::vector<SampleLoss>& sample_losses() const { return sample_losses_; }
   void keep_vision_rows(bool keep) { keep_rows_ = keep; }
-  std::map<int64_t, at::Tensor>& vision_rows() { return vision_rows_; }
+  std::map<int32_t, at::Tensor>& vision_rows() { return vision_rows_; }
 
  private:
   struct UnitState {
@@ -148,7 +149,7 @@ class TextActor final : public Actor {
   size_t show_limit_ = 0;
   std::vector<ShownAnswer> shown_;
   std::vector<SampleLoss> sample_losses_;
-  std::map<int64_t, at::Tensor> vision_rows_;
+  std::map<int32_t, at::Tensor> vision_rows_;
 };
 
 /// The set of all mesh axes: the communicator over the whole group.

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "actors/host/meeting.h"
 #include "base/safetensors/safetensors_file.h"
@@ -63,18 +64,19 @@ Status write_weights(const JobContext& job, Actor& actor, const std::string& ste
   return write_tensors(part_name(stem, job, actor), tensors);
 }
 
-std::string id_of(const JobContext& job, int64_t sample) { return std::string(job.data->index().samples[static_cast<size_t>(sample)].id); }
-
-Status write_vision_rows(const JobContext& job, TextActor& actor, const std::string& stem) {
+Status write_vision_rows(const JobContext& job, TextActor& actor, const std::vector<std::string>& names,
+                         const std::string& stem) {
   NamedTensors tensors;
-  for (const auto& [sample, rows] : actor.vision_rows()) tensors.emplace_back(id_of(job, sample), rows);
+  for (const auto& [at, rows] : actor.vision_rows()) tensors.emplace_back(names[static_cast<size_t>(at)], rows);
   return tensors.empty() ? Status() : write_tensors(part_name(stem, job, actor), tensors);
 }
 
-Status write_sample_losses(const JobContext& job, TextActor& actor, const std::string& stem) {
+Status write_sample_losses(const JobContext& job, TextActor& actor, const std::vector<std::string>& names,
+                           const std::string& stem) {
   if (actor.sample_losses().empty()) return {};
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const SampleLoss& s : actor.sample_losses()) list.push_back({{"id", id_of(job, s.sample)}, {"loss", s.loss}, {"supervised", s.supervised}});
+  for (const SampleLoss& s : actor.sample_losses())
+    list.push_back({{"id", names[static_cast<size_t>(s.at)]}, {"loss", s.loss}, {"supervised", s.supervised}});
   std::ofstream out(part_name(stem, job, actor));
   out << list.dump();
   return out.good() ? Status() : internal_error("cannot write " + stem);
@@ -107,15 +109,15 @@ Status join_tensors(const std::string& stem) {
 }
 
 /// One list in the step's sample order.
-Status join_sample_losses(const JobContext& job, const StepPlan& plan, const std::string& stem) {
-  std::map<std::string, nlohmann::ordered_json> by_id;
+Status join_sample_losses(const std::vector<std::string>& names, const std::string& stem) {
+  std::map<std::string, nlohmann::ordered_json> by_name;
   for (const std::string& part : parts_of(stem)) {
     std::ifstream in(part);
-    for (auto& entry : nlohmann::ordered_json::parse(in)) by_id[entry["id"].get<std::string>()] = entry;
+    for (auto& entry : nlohmann::ordered_json::parse(in)) by_name[entry["id"].get<std::string>()] = entry;
     fs::remove(part);
   }
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (int64_t sample : plan.samples) list.push_back(by_id[id_of(job, sample)]);
+  for (const std::string& name : names) list.push_back(by_name[name]);
   std::ofstream out(stem);
   out << list.dump(1) << "\n";
   return out.good() ? Status() : internal_error("cannot write " + stem);
@@ -123,24 +125,42 @@ Status join_sample_losses(const JobContext& job, const StepPlan& plan, const std
 
 }  // namespace
 
+std::vector<std::string> dump_names(const StepPlan& plan, const SampleIndex& index) {
+  std::set<std::string> taken;
+  for (int64_t sample : plan.samples) taken.emplace(index.samples[static_cast<size_t>(sample)].id);
+  std::map<std::string, int> seen;
+  std::vector<std::string> names;
+  for (int64_t sample : plan.samples) {
+    const std::string id(index.samples[static_cast<size_t>(sample)].id);
+    int& count = seen[id];
+    std::string name = id;
+    while (++count > 1 && !taken.insert(name = id + "#" + std::to_string(count)).second) {
+    }
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
 Status dump_step(const JobContext& job, std::vector<std::unique_ptr<Actor>>& actors, const StepPlan& plan) {
   const DebugDump& what = job.spec.debug;
   const std::string folder = job.assignment.run_folder + "/debug";
   const std::string stem = folder + "/step-" + std::to_string(plan.step);
+  const std::vector<std::string> names = dump_names(plan, job.data->index());
   fs::create_directories(folder);
   for (const auto& actor : actors) {
     if (what.gradients) TROUPE_RETURN_IF_ERROR(write_gradients(job, *actor, stem + ".gradients.safetensors"));
     if (what.weights) TROUPE_RETURN_IF_ERROR(write_weights(job, *actor, stem + ".weights.safetensors"));
     auto* text = dynamic_cast<TextActor*>(actor.get());
-    if (text && what.vision_rows) TROUPE_RETURN_IF_ERROR(write_vision_rows(job, *text, stem + ".vision_rows.safetensors"));
-    if (text && what.samples) TROUPE_RETURN_IF_ERROR(write_sample_losses(job, *text, stem + ".samples.json"));
+    if (text && what.vision_rows)
+      TROUPE_RETURN_IF_ERROR(write_vision_rows(job, *text, names, stem + ".vision_rows.safetensors"));
+    if (text && what.samples) TROUPE_RETURN_IF_ERROR(write_sample_losses(job, *text, names, stem + ".samples.json"));
   }
   TROUPE_RETURN_IF_ERROR(meet(job, "dump-" + std::to_string(plan.step), std::chrono::minutes(10)));
   if (!is_leader(job)) return {};
   if (what.gradients) TROUPE_RETURN_IF_ERROR(join_tensors(stem + ".gradients.safetensors"));
   if (what.weights) TROUPE_RETURN_IF_ERROR(join_tensors(stem + ".weights.safetensors"));
   if (what.vision_rows) TROUPE_RETURN_IF_ERROR(join_tensors(stem + ".vision_rows.safetensors"));
-  if (what.samples) TROUPE_RETURN_IF_ERROR(join_sample_losses(job, plan, stem + ".samples.json"));
+  if (what.samples) TROUPE_RETURN_IF_ERROR(join_sample_losses(names, stem + ".samples.json"));
   return {};
 }
 

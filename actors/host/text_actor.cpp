@@ -103,7 +103,7 @@ void TextActor::record(const TextUnitBatch& batch, const TextResult& result, int
   std::vector<int64_t> supervised(samples.size(), 0);
   for (int64_t s : batch.loss_samples) ++supervised[static_cast<size_t>(s)];
   for (size_t s = 0; s < samples.size(); ++s)
-    sample_losses_.push_back({input_->plan.samples[static_cast<size_t>(samples[s])], result.sample_loss.empty() ? 0 : result.sample_loss[s], supervised[s]});
+    sample_losses_.push_back({samples[s], result.sample_loss.empty() ? 0 : result.sample_loss[s], supervised[s]});
   if (!evaluation_) return;
   const Dataset& data = job_.eval_dataset();
   const auto* targets = batch.targets.const_data_ptr<int64_t>();
@@ -131,7 +131,7 @@ void TextActor::keep_sample_rows(int unit, const at::Tensor& all_rows) {
     int64_t rows = 0;
     for (const StepImage& image : input_->plan.images)
       if (image.sample == s) rows += image.grid.tokens(job_.config.vision.merge_size);
-    if (rows > 0) vision_rows_[input_->plan.samples[static_cast<size_t>(s)]] = all_rows.narrow(0, at_row, rows).to(at::kFloat).cpu().clone();
+    if (rows > 0) vision_rows_[s] = all_rows.narrow(0, at_row, rows).to(at::kFloat).cpu().clone();
     at_row += rows;
   }
 }
