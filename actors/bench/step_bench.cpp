@@ -147,7 +147,7 @@ Result<Timings> run_steps(BenchHost& host, int timed_steps, bool trace) {
   Timings timings;
   for (int64_t step = 1; step <= job.steps; ++step) {
     TROUPE_ASSIGN(StepInput input, make_step_input(job, *job.data, planner.plan(step), {{0, 0}, {1, 0}}, {}));
-    timings.flops = step_flops(job.config, input.plan, job.data->index());
+    timings.flops = step_flops(job.config, trained_parts(job.spec), input.plan, job.data->index());
     timings.tokens = input.plan.tokens;
     timings.patches = input.plan.rows * job.config.vision.merge_size * job.config.vision.merge_size;
     const bool traced = trace && step > job.steps - kTracedSteps;

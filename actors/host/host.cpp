@@ -121,7 +121,7 @@ Status Host::train() {
   nlohmann::ordered_json result;
   result["steps"] = last_step_;
   result["complete"] = complete;
-  result["loss"] = last_loss_;
+  result["loss"] = last_loss_ ? nlohmann::ordered_json(*last_loss_) : nlohmann::ordered_json();
   return job_->control->report_finished(result.dump());
 }
 
@@ -179,6 +179,9 @@ Status Host::load_checkpoint() {
   job_->control->report_phase("loading the checkpoint");
   TROUPE_ASSIGN(const TrainingPosition position, restore_checkpoint(*job_, actors_));
   last_step_ = position.step;
+  // RUN/checkpoints/step-N: the run that saved it may be another one.
+  last_loss_ = loss_of_step(std::filesystem::path(job_->assignment.resume_from).parent_path().parent_path().string(),
+                            last_step_);
   attempt_ = next_attempt(job_->assignment.run_folder, last_step_);
   skipped_total_ = position.skipped_steps;
   return {};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "actors/host/actor.h"
@@ -38,7 +39,7 @@ class Host {
   int64_t skipped_total_ = 0;  // steps without an update
   int skipped_in_row_ = 0;
   int attempt_ = 1;            // of the steps to come
-  double last_loss_ = 0;
+  std::optional<double> last_loss_;  // of last_step_; none when that is not known
 };
 
 }  // namespace troupe

@@ -414,6 +414,8 @@ void JobRunner::end(const Outcome& outcome) {
              {"wall_s", std::chrono::duration<double>(Clock::now() - started_).count()}};
   if (const json last = json::parse(last_line_, nullptr, false); last.is_object() && last.contains("loss"))
     result_["last_loss"] = last["loss"];
+  else if (host_results_.contains("loss") && host_results_["loss"].is_number())
+    result_["last_loss"] = host_results_["loss"];  // of the run that was resumed, when no step was left
   around_.journal->record_state(id_, outcome.name(), nullptr);
   folder_->append_event("ended", generation_.value,
                         {{"outcome", outcome.name()}, {"cause", cause}, {"steps_done", outcome.steps_done}});

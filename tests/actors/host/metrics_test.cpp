@@ -59,18 +59,58 @@ TEST_CASE("operations grow with patches, text and layers as the shapes say") {
   index.samples.push_back(s);
   StepPlan plan;
   plan.samples = {0};
-  const double text = step_flops(config, plan, index);
+  const double text = step_flops(config, {}, plan, index);
   // 2 layers of q, k, v, o (24 x 24 twice, 24 x 8 twice) and three 24 x 40 products, causal attention, the head on supervised rows.
   const double expected = 3 * (2 * (2.0 * (2 * 24 * 24 + 2 * 24 * 8 + 3 * 24 * 40) * 10 + 2.0 * 10 * 10 * 24) + 2.0 * 24 * 61 * 4);
   CHECK(text == Approx(expected));
   plan.images = {{0, 0, 0, {1, 4, 4, 0}}};
-  CHECK(step_flops(config, plan, index) > text);
+  CHECK(step_flops(config, {}, plan, index) > text);
+}
+
+TEST_CASE("a frozen part costs its forward, and what gradients behind it need") {
+  const ModelConfig config = small_config();
+  SampleIndex index;
+  IndexedSample s;
+  s.tokens = 10;
+  s.supervised = 4;
+  index.samples.push_back(s);
+  StepPlan plan;
+  plan.samples = {0};
+  const double linear = 2 * (2.0 * (2 * 24 * 24 + 2 * 24 * 8 + 3 * 24 * 40) * 10) + 2.0 * 24 * 61 * 4,
+               attention = 2 * 2.0 * 10 * 10 * 24;
+  CHECK(step_flops(config, {false, false, false}, plan, index) == Approx(linear + attention));
+  CHECK(step_flops(config, {false, true, false}, plan, index) == Approx(2 * linear + 3 * attention));
+  CHECK(step_flops(config, {false, false, true}, plan, index) == Approx(3 * (linear + attention)));
+  plan.samples.clear();
+  plan.images = {{0, 0, 0, {1, 4, 4, 0}}};
+  const double merger = 4 * 2.0 * (96 * 96 + 96 * 24);
+  const double frozen = step_flops(config, {false, false, false}, plan, index);
+  CHECK(step_flops(config, {false, true, false}, plan, index) - frozen == Approx(merger));
+  CHECK(step_flops(config, {true, false, false}, plan, index) == Approx(3 * (frozen - merger) + 2 * merger));
+}
+
+TEST_CASE("the loss of a step is that of its last attempt, and none is not zero") {
+  const std::string folder = (std::filesystem::temp_directory_path() / "troupe-loss-test").string();
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/metrics.jsonl") << R"({"step": 4, "loss": 2.5}
+{"step": 5, "loss": 2}
+{"step": 4, "loss": 1.5}
+{"step": 4, "eval_loss": 9}
+{"step": 6, "loss": null}
+{"step": 7, "lo)";
+  CHECK(loss_of_step(folder, 4) == 1.5);
+  CHECK(loss_of_step(folder, 5) == 2.0);
+  CHECK_FALSE(loss_of_step(folder, 6));
+  CHECK_FALSE(loss_of_step(folder, 7));
+  std::filesystem::remove_all(folder);
+  CHECK_FALSE(loss_of_step(folder, 4));
 }
 
 TEST_CASE("K10: steps that were run before and are run again are a further attempt") {
   const std::string folder = (std::filesystem::temp_directory_path() / "troupe-metrics-test").string();
   std::filesystem::create_directories(folder);
-  std::ofstream(folder + "/metrics.jsonl") << "{\"step\":4,\"attempt\":1}\n{\"step\":5,\"attempt\":1}\n{\"step\":5,\"eval_loss\":1}\n{\"step\":6,\"att";
+  std::ofstream(folder + "/metrics.jsonl")
+      << "{\"step\":4,\"attempt\":1}\n{\"step\":5,\"attempt\":1}\n{\"step\":5,\"eval_loss\":1}\n{\"step\":6,\"att";
   CHECK(next_attempt(folder, 4) == 2);
   CHECK(next_attempt(folder, 5) == 1);
   std::filesystem::remove_all(folder);
