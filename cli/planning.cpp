@@ -97,14 +97,6 @@ Status check_disk(const JobPlan& plan, const JobSpec& spec, const std::string& r
           "; valid: a --run-dir with more space, or checkpoint.every=0 and checkpoint.export=never");
 }
 
-uint64_t free_disk_bytes(const std::string& folder) {
-  fs::path at = fs::absolute(folder);
-  std::error_code error;
-  while (!fs::exists(at, error) && at != at.parent_path()) at = at.parent_path();
-  const fs::space_info space = fs::space(at, error);
-  return error || space.capacity == 0 ? UINT64_MAX : space.available;  // some file systems do not tell
-}
-
 std::string own_program() {
   std::error_code error;
   return fs::read_symlink("/proc/self/exe", error).string();

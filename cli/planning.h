@@ -42,8 +42,6 @@ Status check_resume(const JobSpec& spec, const std::string& run_folder, const st
 
 /// Whether `free_bytes` of disk hold the run's next checkpoint and its export; refused with numbers.
 Status check_disk(const JobPlan& plan, const JobSpec& spec, const std::string& run_folder, uint64_t free_bytes);
-/// Free bytes of the disk that `folder` is on, or will be on.
-uint64_t free_disk_bytes(const std::string& folder);
 
 /// troupe-actor beside this program, or what was asked for. Absolute.
 std::string actor_program(const std::string& asked);

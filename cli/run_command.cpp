@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/checkpoint/checkpoint_folder.h"
 #include "base/config/job_spec_parser.h"
 #include "cli/commands.h"
 #include "cli/console.h"

@@ -35,5 +35,7 @@ Status assemble_export(const ExportOptions& options);
 /// are not in it: load them as at the first start, then this. load_rank_state is collective (it gathers the weights).
 Status save_rank_state(ParameterStore& store, GroupOptimizer& optimizer, const std::string& path);
 Status load_rank_state(ParameterStore& store, GroupOptimizer& optimizer, const std::string& path);
+/// Bytes of the tensors in the file that save_rank_state writes; its header adds some hundred bytes a parameter.
+int64_t rank_state_bytes(ParameterStore& store, GroupOptimizer& optimizer);
 
 }  // namespace troupe

@@ -73,6 +73,12 @@ Status save_rank_state(ParameterStore& store, GroupOptimizer& optimizer, const s
   return writer->finish();
 }
 
+int64_t rank_state_bytes(ParameterStore& store, GroupOptimizer& optimizer) {
+  int64_t bytes = 0;
+  for (const StateEntry& e : state_entries(store, optimizer)) bytes += static_cast<int64_t>(e.tensor.nbytes());
+  return bytes;
+}
+
 Status load_rank_state(ParameterStore& store, GroupOptimizer& optimizer, const std::string& path) {
   TROUPE_ASSIGN(const std::shared_ptr<SafetensorsFile> file, SafetensorsFile::open(path));
   const auto expected = layout_of(store);

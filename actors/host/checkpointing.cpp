@@ -24,8 +24,30 @@ CheckpointManifest manifest_of(const JobContext& job, const TrainingPosition& po
 
 }  // namespace
 
+Status agree_on_space(const JobContext& job, int64_t step, int64_t own_bytes, uint64_t free_bytes) {
+  KvStore& store = job.control->store();
+  const std::string name = "space-" + std::to_string(step);
+  const std::string key = job.assignment.job_id + "/g" + std::to_string(job.assignment.generation.value) + "/" + name;
+  TROUPE_RETURN_IF_ERROR(store.add(key, own_bytes).status());
+  TROUPE_RETURN_IF_ERROR(meet(job, name, kSaveTimeout));
+  TROUPE_ASSIGN(const int64_t needed, store.add(key, 0));
+  if (is_leader(job)) TROUPE_RETURN_IF_ERROR(store.set(key + "/free", std::to_string(free_bytes)));
+  TROUPE_ASSIGN(const std::string said, store.get(key + "/free", kSaveTimeout));
+  const uint64_t free = std::stoull(said);
+  if (static_cast<uint64_t>(needed) <= free) return {};
+  const auto mib = [](uint64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB"; };
+  return make_error(ErrorCode::kResourceExhausted,
+                    "the checkpoint of step " + std::to_string(step) + " takes " + mib(static_cast<uint64_t>(needed)) +
+                        ", but " + mib(free) + " of disk are free in " + job.assignment.run_folder +
+                        "; make space there, then go on from the newest checkpoint with --resume");
+}
+
 Status save_checkpoint(const JobContext& job, std::vector<std::unique_ptr<Actor>>& actors,
                        const TrainingPosition& position) {
+  int64_t own_bytes = 0;
+  for (const auto& actor : actors)
+    if (actor->trained()) own_bytes += rank_state_bytes(actor->store(), *actor->optimizer());
+  TROUPE_RETURN_IF_ERROR(agree_on_space(job, position.step, own_bytes, free_disk_bytes(job.assignment.run_folder)));
   TROUPE_ASSIGN(const std::string folder,
                 begin_checkpoint(job.assignment.run_folder, position.step, job.assignment.generation));
   for (const auto& actor : actors)

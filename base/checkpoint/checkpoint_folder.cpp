@@ -180,4 +180,12 @@ Status prune_checkpoints(const std::string& run_folder, int keep) {
   return {};
 }
 
+uint64_t free_disk_bytes(const std::string& folder) {
+  fs::path at = fs::absolute(folder);
+  std::error_code error;
+  while (!fs::exists(at, error) && at != at.parent_path()) at = at.parent_path();
+  const fs::space_info space = fs::space(at, error);
+  return error || space.capacity == 0 ? UINT64_MAX : space.available;  // some file systems do not tell
+}
+
 }  // namespace troupe

@@ -34,4 +34,7 @@ Status discard_unfinished(const std::string& run_folder);
 /// Removes all but the `keep` newest complete checkpoints, and what unfinished saves of before left. keep <= 0 keeps all complete ones. REQUIRES: no save under way.
 Status prune_checkpoints(const std::string& run_folder, int keep);
 
+/// Free bytes of the disk that `folder` is on, or will be on.
+uint64_t free_disk_bytes(const std::string& folder);
+
 }  // namespace troupe

@@ -131,3 +131,8 @@ TEST_CASE("pruning keeps the newest complete checkpoints and removes remains of 
   CHECK_FALSE(fs::exists(run.path + "/checkpoints/step-00000001"));
   CHECK_FALSE(fs::exists(unfinished));
 }
+
+TEST_CASE("Free disk is that of the nearest folder that is there; a file system that does not tell has room") {
+  CHECK(free_disk_bytes("/tmp/not/there/yet") > 0);
+  CHECK(free_disk_bytes("/proc/x") == UINT64_MAX);
+}
