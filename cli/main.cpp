@@ -1,8 +1,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <optional>
+#include <string_view>
 
 #include "base/config/diagnostics.h"
+#include "base/error_json.h"
 #include "cli/bench_dispatch.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
@@ -85,14 +88,17 @@ void add_running(CLI::App& app, Given& given) {
 }
 
 void add_check(CLI::App& app, Given& given) {
-  CLI::App* check = app.add_subcommand("check", "read every record of a job: what is wrong with which, what is in them, what training on them will be");
+  CLI::App* check = app.add_subcommand(
+      "check", "read every record of a job: what is wrong with which, what is in them, what training on them will be");
   add_job_options(*check, given.run);
   check->add_option("--show", given.run.show, "print that many samples with their supervised text marked");
   check->add_option("--html", given.run.html, "write one page with the report and samples with thumbnails");
   check->add_option("--cluster", given.run.cluster_file, "the cluster manifest");
   check->add_option("--actor", given.run.actor, "the actor program (default: troupe-actor beside troupe)");
   check->add_flag("--json", given.run.json, "answer as JSON");
-  check->footer("Examples:\n  troupe check job.yaml --show 3\n  troupe check job.yaml --html check.html\nExit code 2 when the data cannot be trained on as the job says.");
+  check->footer(
+      "Examples:\n  troupe check job.yaml --show 3\n  troupe check job.yaml --html check.html\nExit code 2 when the "
+      "data cannot be trained on as the job says.");
   check->callback([&given] { given.exit_code = check_command(given.run); });
 }
 
@@ -178,26 +184,27 @@ void add_others(CLI::App& app, Given& given) {
     CLI::App* command = app.add_subcommand(verb[0], std::string(verb[1]) + " (not built yet)");
     command->prefix_command();
     command->footer(std::string("Example:\n  none: `troupe ") + verb[0] + "` is refused");
-    command->callback([&given, verb] {
-      std::fprintf(stderr, "troupe %s: %s is not built yet\n", verb[0], verb[1]);
-      given.exit_code = kExitRefused;
+    command->callback([&given, command, verb] {
+      const std::vector<std::string> rest = command->remaining();
+      const bool json = std::find(rest.begin(), rest.end(), "--json") != rest.end();
+      given.exit_code = report(
+          make_error(ErrorCode::kUnimplemented, std::string(verb[0]) + ": " + verb[1] + " is not built yet"), json);
     });
   }
 }
 
-/// True, and said, when the first word is no verb.
-bool unknown_verb(const CLI::App& app, int argc, char** argv) {
-  if (argc < 2 || argv[1][0] == '-') return false;
+/// Why the first word is no verb.
+std::optional<Error> unknown_verb(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return std::nullopt;
   std::vector<std::string> verbs;
   for (const CLI::App* command : app.get_subcommands({})) verbs.push_back(command->get_name());
   const std::string given = argv[1];
-  if (std::find(verbs.begin(), verbs.end(), given) != verbs.end()) return false;
+  if (std::find(verbs.begin(), verbs.end(), given) != verbs.end()) return std::nullopt;
   const std::string near = nearest_word(given, verbs);
   std::string valid;
   for (const std::string& verb : verbs) valid += (valid.empty() ? "" : ", ") + verb;
-  std::fprintf(stderr, "troupe: unknown verb '%s'%s; valid: %s\n", given.c_str(),
-               near.empty() ? "" : ("; did you mean '" + near + "'?").c_str(), valid.c_str());
-  return true;
+  return invalid_argument("unknown verb '" + given + "'" +
+                          (near.empty() ? std::string() : "; did you mean '" + near + "'?") + "; valid: " + valid);
 }
 
 int run_main(int argc, char** argv) {
@@ -216,11 +223,14 @@ int run_main(int argc, char** argv) {
   add_others(app, given);
   for (CLI::App* command : app.get_subcommands({}))
     command->set_version_flag("--version", std::string("troupe ") + TROUPE_VERSION + " (" + TROUPE_BUILD + ")");
-  if (unknown_verb(app, argc, argv)) return kExitRefused;
+  const bool json = std::find(argv, argv + argc, std::string_view("--json")) != argv + argc;  // before it can be parsed
+  if (const auto unknown = unknown_verb(app, argc, argv)) return report(*unknown, json);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kExitDone : kExitRefused;
+    if (app.exit(error) == 0) return kExitDone;
+    if (json) std::printf("%s\n", error_json(invalid_argument(error.what()), kExitRefused).c_str());
+    return kExitRefused;
   }
   return given.exit_code;
 }

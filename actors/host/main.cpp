@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -12,6 +13,7 @@
 #include "actors/host/device.h"
 #include "actors/host/host.h"
 #include "actors/host/memory.h"
+#include "base/error_json.h"
 
 namespace troupe {
 namespace {
@@ -69,7 +71,8 @@ struct Bench {
   std::string_view name;
   int (*run)(int argc, char** argv);
 };
-constexpr Bench kBenches[] = {{"boundary", boundary_bench_command}, {"pipeline", pipeline_bench_command}, {"step", step_bench_command}};
+constexpr Bench kBenches[] = {
+    {"boundary", boundary_bench_command}, {"pipeline", pipeline_bench_command}, {"step", step_bench_command}};
 
 int bench_command(int argc, char** argv) {
   const std::string name = argc > 2 ? argv[2] : "";
@@ -78,7 +81,10 @@ int bench_command(int argc, char** argv) {
     if (bench.name == name) return bench.run(argc - 2, argv + 2);
     valid += (valid.empty() ? "" : ", ") + std::string(bench.name);
   }
-  std::fprintf(stderr, "troupe bench: unknown bench '%s' (valid: %s)\n", name.c_str(), valid.c_str());
+  const Error error = invalid_argument("unknown bench '" + name + "' (valid: dispatch, " + valid + ")");
+  std::fprintf(stderr, "troupe bench: %s\n", error.to_string().c_str());
+  if (std::find(argv, argv + argc, std::string_view("--json")) != argv + argc)
+    std::printf("%s\n", error_json(error, 2).c_str());
   return 2;
 }
 
@@ -95,6 +101,8 @@ int main(int argc, char** argv) {
   if (verb == "check") return troupe::check_command(argc, argv);
   if (verb == "index") return troupe::index_command(argc, argv);
   if (verb == "bench") return troupe::bench_command(argc, argv);
-  std::fprintf(stderr, "troupe-actor: started by 'troupe'; unknown verb '%s' (valid: host, index, check, devices, bench)\n", verb.c_str());
+  std::fprintf(stderr,
+               "troupe-actor: started by 'troupe'; unknown verb '%s' (valid: host, index, check, devices, bench)\n",
+               verb.c_str());
   return 2;
 }

@@ -76,7 +76,8 @@ TEST_CASE("The first cause is named when a rank dies, exits or throws, and nobod
   CHECK(result["cause"]["slot"] == 1);
   CHECK(result["cause"]["kind"] == (fault[0] == 'c' ? "host_killed" : fault[0] == 'e' ? "host_exited" : "host_error"));
   const std::string message = result["cause"]["message"];
-  for (const std::string& part : {std::string("text"), std::string("node local"), std::string("pid "), box.path("run") + "/logs/local-1.log"})
+  for (const std::string& part :
+       {std::string("text"), std::string("node local"), std::string("pid "), box.path("run") + "/logs/local-1.log"})
     CHECK(message.find(part) != std::string::npos);
   if (fault[0] == 'c') CHECK(message.find("SIGKILL") != std::string::npos);
   if (fault[0] == 'e') CHECK(message.find("status 3") != std::string::npos);
@@ -154,7 +155,8 @@ TEST_CASE("A refusal while loading exits with 2 and leaves no run folder") {
 
 TEST_CASE("An actor program that is not there is refused before anything is written") {
   Sandbox box;
-  const Ended run = box.wait(box.start_program({TROUPE_BINARY_DIR "/bin/troupe", "run", box.path("job.yaml"), "--run-dir", box.path("run"), "--actor", "/nonexistent/actor"}));
+  const Ended run = box.wait(box.start_program({TROUPE_BINARY_DIR "/bin/troupe", "run", box.path("job.yaml"),
+                                                "--run-dir", box.path("run"), "--actor", "/nonexistent/actor"}));
   CHECK(run.code == 2);
   CHECK(run.output.find("/nonexistent/actor") != std::string::npos);
   CHECK_FALSE(fs::exists(box.path("run")));
@@ -202,7 +204,28 @@ TEST_CASE("Usage errors, unknown verbs and verbs that are not built exit with 2,
     CHECK(ended.code == 0);
     CHECK(ended.output.find("Example") != std::string::npos);
   }
-  CHECK(box.wait(box.start_program({TROUPE_BINARY_DIR "/bin/troupe", "--version"})).output.find("troupe 0.") != std::string::npos);
+  CHECK(box.wait(box.start_program({TROUPE_BINARY_DIR "/bin/troupe", "--version"})).output.find("troupe 0.") !=
+        std::string::npos);
+}
+
+TEST_CASE("With --json a command line that is not understood is answered with an object too") {
+  Sandbox box;
+  const auto answer = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), TROUPE_BINARY_DIR "/bin/troupe");
+    const Ended ended = box.wait(box.start_program(words));
+    CHECK(ended.code == 2);
+    const size_t object = ended.output.find("{\"error\"");
+    REQUIRE(object != std::string::npos);
+    const auto error =
+        nlohmann::json::parse(ended.output.substr(object, ended.output.find('\n', object) - object))["error"];
+    CHECK(error["exit_code"] == 2);
+    return error["message"].get<std::string>();
+  };
+  CHECK(answer({"statis", "--json"}).find("did you mean 'status'?") != std::string::npos);
+  CHECK(answer({"run", "--json"}).find("JOB") != std::string::npos);
+  CHECK(answer({"run", "job.yaml", "--json", "--frobnicate"}).find("--frobnicate") != std::string::npos);
+  CHECK(answer({"compare", "--json"}).find("not built yet") != std::string::npos);
+  CHECK(answer({"bench", "stp", "--json"}).find("unknown bench 'stp'") != std::string::npos);
 }
 
 TEST_CASE("No driver is exit code 3") {
