@@ -6,19 +6,23 @@
 #include "actors/host/control.h"
 #include "base/rendezvous/memory_kv_store.h"
 
-/// The control of a host that is alone: grants every step, keeps reports to itself. For benches and tests of the executor.
+/// The control of a host that is alone: grants every step, keeps reports to itself. For benches and tests of the
+/// executor.
 namespace troupe {
 
 class LocalControl : public HostControl {
  public:
   /// `shared`: a rendezvous store that several hosts of a test meet through; its own when null. Outlives the control.
-  explicit LocalControl(HostAssignment assignment, KvStore* shared = nullptr) : assignment_(std::move(assignment)), shared_(shared) {}
+  explicit LocalControl(HostAssignment assignment, KvStore* shared = nullptr)
+      : assignment_(std::move(assignment)), shared_(shared) {}
   const HostAssignment& assignment() const override { return assignment_; }
   KvStore& store() override { return shared_ ? *shared_ : store_; }
   void report_phase(const std::string&) override {}
   void report_ready() override {}
-  void report_prepared(int64_t) override {}
-  Result<Grant> wait_grant(int64_t step, std::chrono::milliseconds) override { return Grant{assignment_.generation, step, -1, -1}; }
+  void report_prepared(int64_t, const std::vector<int64_t>&) override {}
+  Result<Grant> wait_grant(int64_t step, std::chrono::milliseconds) override {
+    return Grant{assignment_.generation, step, -1, -1, {}};
+  }
   void report_step(int64_t, const std::string&, const std::string&) override {}
   void report_evaluation(int64_t, const std::string&) override {}
   void report_event(const std::string&, const std::string&) override {}

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -44,11 +45,14 @@ inline bool is_dispatch(const HostAssignment& assignment) { return assignment.mo
 
 /// Grants are monotone and never revoked: the host may run every step up to `run_through`; `stop_after` (>= 0) is the
 /// last step of all: after it the host finishes in order. `save_at` (>= 0): write a checkpoint after that step.
+/// `left_out`: granted step -> dataset samples (ascending) that some host cannot read; every host leaves them out of
+/// that step's batch.
 struct Grant {
   Generation generation;
   int64_t run_through = 0;
   int64_t stop_after = -1;
   int64_t save_at = -1;
+  std::map<int64_t, std::vector<int64_t>> left_out;
 };
 
 /// Thread-safe. Reports are queued and sent by the control client's own thread; they never block on the driver.
@@ -64,8 +68,8 @@ class HostControl {
   virtual void report_phase(const std::string& phase) = 0;
   /// Everything is loaded and connected; the first grant follows when all hosts are ready.
   virtual void report_ready() = 0;
-  /// Batches up to `step` are decoded.
-  virtual void report_prepared(int64_t step) = 0;
+  /// Batches up to `step` are decoded, all but `bad_samples` of this step (dataset sample numbers, ascending).
+  virtual void report_prepared(int64_t step, const std::vector<int64_t>& bad_samples) = 0;
   /// Waits for a grant that covers `step` or says to stop before it. Cancelled when the job ends, Unavailable when the
   /// driver is lost.
   virtual Result<Grant> wait_grant(int64_t step, std::chrono::milliseconds timeout) = 0;

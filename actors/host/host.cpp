@@ -29,6 +29,22 @@ constexpr size_t kStepsAhead = 4096;  // of what is small; see StepFeed
 /// Allocation owner numbers: 0 is what belongs to no actor.
 int owner_of(size_t actor) { return static_cast<int>(actor) + 1; }
 
+void report_left_out(const JobContext& job, int64_t step, const std::vector<int64_t>& samples) {
+  std::vector<std::string> ids;
+  std::string list;
+  for (int64_t s : samples) {
+    ids.emplace_back(job.data->index().samples[static_cast<size_t>(s)].id);
+    list += (list.empty() ? "" : ", ") + ids.back();
+  }
+  job.control->report_event(
+      "records_left_out",
+      nlohmann::ordered_json{
+          {"step", step},
+          {"ids", ids},
+          {"text", "step " + std::to_string(step) + " goes without what cannot be read (reasons in the logs): " + list}}
+          .dump());
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Host>> Host::create(HostControl& control) {
@@ -100,6 +116,10 @@ Status Host::train() {
     if (grant.stop_after >= 0 && step > grant.stop_after) {
       complete = false;
       break;
+    }
+    if (const auto bad = grant.left_out.find(step); bad != grant.left_out.end()) {
+      TROUPE_ASSIGN(input, feed.without(input.plan, bad->second));
+      if (is_leader(*job_)) report_left_out(*job_, step, bad->second);
     }
     clock.input_came(Clock::now());
     profile.before(step);
@@ -200,7 +220,7 @@ Status Host::run_evaluation() {
     options.shuffle_images = arguments.value("shuffle_images", false);
   }
   job_->control->report_ready();
-  job_->control->report_prepared(1);
+  job_->control->report_prepared(1, {});
   TROUPE_ASSIGN(const Grant grant, job_->control->wait_grant(1, kGrantTimeout));
   if (grant.stop_after == 0) return job_->control->report_finished("{}");
   TROUPE_ASSIGN(const EvaluationResult result, evaluate(*job_, actors_, *executor_, 0, options));

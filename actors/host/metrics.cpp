@@ -71,6 +71,7 @@ std::string step_line(const JobContext& job, const StepPlan& plan, const StepOut
   j["vision_imbalance"] = balance.vision_imbalance;
   j["pack_fill"] = balance.pack_fill;
   j["bad_records"] = job.data->index().bad.size();
+  j["left_out"] = plan.left_out;
   j["grad_norm"] = outcome.grad_norm;
   j["lr"] = outcome.lr;
   j["skipped"] = outcome.skipped;

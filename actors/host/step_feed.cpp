@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 
 namespace troupe {
 namespace {
@@ -50,10 +51,31 @@ Status for_each_index(int threads, size_t n, const std::function<Status(size_t)>
   return {};
 }
 
+/// An image's patches, as many as the index says.
+Result<at::Tensor> indexed_patches(const Dataset& data, int64_t sample, int image, int64_t patches) {
+  TROUPE_ASSIGN(at::Tensor read, data.patches(sample, image));
+  if (read.size(0) != patches)
+    return data_loss("sample " + std::string(data.index().samples[static_cast<size_t>(sample)].id) + ": image " +
+                     std::to_string(image) + " has " + std::to_string(read.size(0)) + " patches, the index says " +
+                     std::to_string(patches) + " (did the file change after indexing?)");
+  return read;
+}
+
+/// A sample's tokens, as many as the index says.
+Result<TokenizedSample> indexed_tokens(const Dataset& data, int64_t number) {
+  TROUPE_ASSIGN(TokenizedSample sample, data.tokens(number));
+  const SampleView indexed = data.index().samples[static_cast<size_t>(number)];
+  if (static_cast<int64_t>(sample.ids.size()) != indexed.tokens)
+    return data_loss("sample " + std::string(indexed.id) + " has " + std::to_string(sample.ids.size()) +
+                     " tokens, the index says " + std::to_string(indexed.tokens) +
+                     " (did a file change after indexing?)");
+  return sample;
+}
+
 /// The rows of the unit's images that this rank works on; images of which it holds nothing are not decoded.
 Result<VisionUnitInput> vision_input(const JobContext& job, const Dataset& data, const StepPlan& plan,
                                      const FeedMember& member, int unit,
-                                     const std::vector<std::pair<int64_t, int>>& image_of) {
+                                     const std::vector<std::pair<int64_t, int>>& image_of, BadSamples* bad) {
   const Mesh& mesh = job.group(member.group).mesh;
   const int lane = mesh.coordinate(member.rank, Axis::kDp), sp_rank = mesh.coordinate(member.rank, Axis::kSp);
   VisionUnitInput input;
@@ -79,12 +101,9 @@ Result<VisionUnitInput> vision_input(const JobContext& job, const Dataset& data,
     const std::pair<int64_t, int> seen =
         image_of.empty() ? std::pair<int64_t, int>(plan.samples[static_cast<size_t>(image.sample)], image.image)
                          : image_of[at_image];
-    TROUPE_ASSIGN(const at::Tensor patches, data.patches(seen.first, seen.second));
-    if (patches.size(0) != image.grid.patches())
-      return data_loss("sample " + std::string(data.index().samples[static_cast<size_t>(seen.first)].id) + ": image " +
-                       std::to_string(seen.second) + " has " + std::to_string(patches.size(0)) +
-                       " patches, the index says " + std::to_string(image.grid.patches()) +
-                       " (did the file change after indexing?)");
+    const Result<at::Tensor> read = indexed_patches(data, seen.first, seen.second, image.grid.patches());
+    if (!read.ok()) return bad ? bad->note(seen.first, read.error()) : Status(read.error());
+    const at::Tensor& patches = *read;
     const auto row_bytes = static_cast<size_t>(patches.size(1)) * sizeof(float);
     const auto* from = static_cast<const char*>(patches.const_data_ptr());
     auto* to = static_cast<char*>(input.patches.mutable_data_ptr());
@@ -97,7 +116,7 @@ Result<VisionUnitInput> vision_input(const JobContext& job, const Dataset& data,
 }
 
 Result<TextUnitBatch> text_input(const JobContext& job, const Dataset& data, const StepPlan& plan,
-                                 const FeedMember& member, int unit) {
+                                 const FeedMember& member, int unit, BadSamples* bad) {
   const Mesh& mesh = job.group(member.group).mesh;
   const int lane = mesh.coordinate(member.rank, Axis::kDp);
   TextUnitBatch batch;
@@ -106,7 +125,13 @@ Result<TextUnitBatch> text_input(const JobContext& job, const Dataset& data, con
   std::array<std::vector<int64_t>, 3> positions;
   int64_t sequence = 0;
   for (int32_t s : plan.text[static_cast<size_t>(lane)][static_cast<size_t>(unit)].samples) {
-    TROUPE_ASSIGN(const TokenizedSample sample, data.tokens(plan.samples[static_cast<size_t>(s)]));
+    const int64_t number = plan.samples[static_cast<size_t>(s)];
+    const Result<TokenizedSample> read = indexed_tokens(data, number);
+    if (!read.ok()) {
+      TROUPE_RETURN_IF_ERROR(bad ? bad->note(number, read.error()) : Status(read.error()));
+      continue;
+    }
+    const TokenizedSample& sample = *read;
     const int64_t begin = batch.sequence_starts.back();
     for (size_t i = 0; i < sample.ids.size(); ++i) {
       ids.push_back(sample.ids[i]);
@@ -127,31 +152,40 @@ Result<TextUnitBatch> text_input(const JobContext& job, const Dataset& data, con
   batch.loss_rows = int64_tensor(loss_rows);
   batch.targets = int64_tensor(targets);
   const ConsumerRows rows = consumer_rows(plan, data.index(), job.config.vision.merge_size, lane, unit);
-  if (rows.tokens != static_cast<int64_t>(ids.size()))
-    return data_loss("unit " + std::to_string(unit) + " of step " + std::to_string(plan.step) + " has " +
-                     std::to_string(ids.size()) + " tokens, the index says " + std::to_string(rows.tokens) +
-                     " (did a file change after indexing?)");
   batch.vision_positions = int64_tensor(rows.positions);
   return batch;
 }
 
+/// Whether the record's own bytes or files are at fault: other errors (memory, a bug) would hit any record.
+bool is_of_record(ErrorCode code) {
+  return code == ErrorCode::kDataLoss || code == ErrorCode::kInvalidArgument || code == ErrorCode::kNotFound ||
+         code == ErrorCode::kUnimplemented;
+}
+
 }  // namespace
+
+Status BadSamples::note(int64_t sample, const Error& error) {
+  if (!is_of_record(error.code)) return error;
+  const std::lock_guard lock(mutex_);
+  found_.emplace(sample, error);
+  return {};
+}
 
 Result<StepInput> make_step_input(const JobContext& job, const Dataset& data, StepPlan plan,
                                   const std::vector<FeedMember>& members,
-                                  const std::vector<std::pair<int64_t, int>>& image_of) {
+                                  const std::vector<std::pair<int64_t, int>>& image_of, BadSamples* bad) {
   StepInput input;
   input.vision.resize(members.size());
   input.text.resize(members.size());
   for (size_t m = 0; m < members.size(); ++m) {
     if (members[m].group == job.encoder) {
       for (int u = 0; u < plan.vision_units(); ++u) {
-        TROUPE_ASSIGN(VisionUnitInput unit, vision_input(job, data, plan, members[m], u, image_of));
+        TROUPE_ASSIGN(VisionUnitInput unit, vision_input(job, data, plan, members[m], u, image_of, bad));
         input.vision[m].push_back(std::move(unit));
       }
     } else {
       for (int u = 0; u < plan.text_units(); ++u) {
-        TROUPE_ASSIGN(TextUnitBatch unit, text_input(job, data, plan, members[m], u));
+        TROUPE_ASSIGN(TextUnitBatch unit, text_input(job, data, plan, members[m], u, bad));
         input.text[m].push_back(std::move(unit));
       }
     }
@@ -165,6 +199,8 @@ StepFeed::StepFeed(const JobContext& job, std::vector<FeedMember> members, int64
     : job_(job),
       members_(std::move(members)),
       ahead_(std::max<size_t>(1, ahead)),
+      planner_(job.data->index(), job.training_samples,
+               batch_plan_options(job.spec, job.config.vision, static_cast<int64_t>(job.training_samples.size()))),
       next_(first_step),
       thread_([=, this] { run(first_step, last_step); }) {}
 
@@ -177,22 +213,39 @@ StepFeed::~StepFeed() {
   thread_.join();
 }
 
+Result<StepInput> StepFeed::prepare(int64_t step, BadSamples& bad) {
+  const bool skip = job_.spec.data.on_bad_record == OnBadRecord::kSkip;
+  try {
+    return make_step_input(job_, *job_.data, planner_.plan(step), members_, {}, skip ? &bad : nullptr);
+  } catch (const std::exception& e) {
+    return internal_error("preparing step " + std::to_string(step) + ": " + e.what());
+  }
+}
+
+Result<StepInput> StepFeed::without(const StepPlan& plan, const std::vector<int64_t>& samples) const {
+  try {
+    return make_step_input(job_, *job_.data, planner_.without(plan, samples), members_, {});
+  } catch (const std::exception& e) {
+    return internal_error("preparing step " + std::to_string(plan.step) + " without its bad records: " + e.what());
+  }
+}
+
 void StepFeed::run(int64_t first_step, int64_t last_step) {
-  BatchPlanner planner(job_.data->index(), job_.training_samples,
-                       batch_plan_options(job_.spec, job_.config.vision, static_cast<int64_t>(job_.training_samples.size())));
   for (int64_t step = first_step; step <= last_step; ++step) {
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [&] { return stopped_ || wants_more(); });
       if (stopped_) return;
     }
-    Result<StepInput> input = [&]() -> Result<StepInput> {
-      try {
-        return make_step_input(job_, *job_.data, planner.plan(step), members_, {});
-      } catch (const std::exception& e) {
-        return internal_error("preparing step " + std::to_string(step) + ": " + e.what());
-      }
-    }();
+    BadSamples bad;
+    Result<StepInput> input = prepare(step, bad);
+    std::vector<int64_t> numbers;
+    for (const auto& [sample, error] : bad.found()) {
+      numbers.push_back(sample);
+      std::fprintf(stderr, "step %lld: record '%s' is left out: %s\n", static_cast<long long>(step),
+                   std::string(job_.data->index().samples[static_cast<size_t>(sample)].id).c_str(),
+                   error.to_string().c_str());
+    }
     const bool good = input.ok();
     {
       const std::lock_guard lock(mutex_);
@@ -204,7 +257,7 @@ void StepFeed::run(int64_t first_step, int64_t last_step) {
     }
     changed_.notify_all();
     if (!good) return;
-    job_.control->report_prepared(step);
+    job_.control->report_prepared(step, numbers);
   }
 }
 

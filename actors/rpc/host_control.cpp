@@ -134,10 +134,15 @@ class RpcHostControl final : public HostControl {
     message.set_ready(true);
     post(std::move(message));
   }
-  void report_prepared(int64_t step) override {
+  void report_prepared(int64_t step, const std::vector<int64_t>& bad_samples) override {
     std::lock_guard lock(mutex_);
     if (lost_) return;
     progress_.set_prepared(step);
+    if (!bad_samples.empty()) {
+      wire::StepSamples& bad = *progress_.add_bad();
+      bad.set_step(step);
+      bad.mutable_samples()->Add(bad_samples.begin(), bad_samples.end());
+    }
     schedule_progress();
   }
   void report_step(int64_t step, const std::string& metrics_json, const std::string& local_json) override {
@@ -335,6 +340,9 @@ class RpcHostControl final : public HostControl {
       grant_.run_through = std::max(grant_.run_through, grant.run_through());
       grant_.stop_after = grant.stop_after();
       grant_.save_at = grant.save_at();
+      grant_.left_out.clear();  // every grant names those of all steps that are under way
+      for (const auto& of_step : grant.left_out())
+        grant_.left_out[of_step.step()] = {of_step.samples().begin(), of_step.samples().end()};
     } else if (command.body_case() == wire::HostCommand::kStop) {
       stop_reason_ = command.stop();
       stop_ = true;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 #include <set>
 
@@ -152,6 +153,17 @@ StepPlan BatchPlanner::plan_samples(int64_t step, std::vector<int64_t> samples) 
   form_text_units(plan);
   form_vision_units(plan);
   return plan;
+}
+
+StepPlan BatchPlanner::without(const StepPlan& plan, const std::vector<int64_t>& samples) const {
+  std::vector<int64_t> rest;
+  std::copy_if(plan.samples.begin(), plan.samples.end(), std::back_inserter(rest),
+               [&](int64_t s) { return !std::binary_search(samples.begin(), samples.end(), s); });
+  const auto left_out = static_cast<int64_t>(plan.samples.size() - rest.size());
+  StepPlan result = plan_samples(plan.step, std::move(rest));
+  result.data_epoch = plan.data_epoch;
+  result.left_out = plan.left_out + left_out;
+  return result;
 }
 
 /// Within each window the samples are sorted by tokens, the longest first, and cut into batches, which then come in a

@@ -63,6 +63,7 @@ struct StepPlan {
   std::vector<int64_t> samples;   // dataset sample numbers, reading order
   std::vector<StepImage> images;  // reading order
   int64_t rows = 0, supervised = 0, tokens = 0;
+  int64_t left_out = 0;                         // samples of the batch that are not in `samples`
   std::vector<std::vector<TextUnit>> text;      // [lane][unit]
   std::vector<std::vector<VisionUnit>> vision;  // [lane][unit]
   int text_units() const { return text.empty() ? 0 : static_cast<int>(text[0].size()); }
@@ -80,7 +81,11 @@ class BatchPlanner {
   /// Step numbers start at 1.
   StepPlan plan(int64_t step);
   /// Units for an explicit list of samples in this order (evaluation, benches); `step` is only a label.
+  /// Thread-safe.
   StepPlan plan_samples(int64_t step, std::vector<int64_t> samples) const;
+  /// `plan` without some of its dataset samples (ascending), wherever they stand in it: what every rank derives when
+  /// those cannot be read. May leave none. Thread-safe.
+  StepPlan without(const StepPlan& plan, const std::vector<int64_t>& samples) const;
 
  private:
   const std::vector<int64_t>& epoch_order(int64_t epoch);

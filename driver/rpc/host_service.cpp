@@ -9,6 +9,8 @@ namespace {
 HostProgress to_progress(wire::Progress& from) {
   HostProgress progress;
   progress.prepared = from.prepared();
+  for (const wire::StepSamples& bad : from.bad())
+    progress.bad[bad.step()] = {bad.samples().begin(), bad.samples().end()};
   progress.steps.reserve(static_cast<size_t>(from.steps_size()));
   for (wire::StepReport& step : *from.mutable_steps())
     progress.steps.push_back(
@@ -51,6 +53,11 @@ class HostStream final : public StreamPeer<wire::HostMessage, wire::HostCommand>
     command.mutable_grant()->set_run_through(grant.run_through);
     command.mutable_grant()->set_stop_after(grant.stop_after);
     command.mutable_grant()->set_save_at(grant.save_at);
+    for (const auto& [step, samples] : grant.left_out) {
+      wire::StepSamples& out = *command.mutable_grant()->add_left_out();
+      out.set_step(step);
+      out.mutable_samples()->Add(samples.begin(), samples.end());
+    }
     send(std::move(command));
   }
   void stop(const std::string& reason) override {

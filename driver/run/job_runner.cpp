@@ -303,7 +303,7 @@ void JobRunner::host_progress(int slot, const HostProgress& progress) {
     for (MetricsMerger::Line& line : metrics_.add(slot, step.step, step.metrics_json, step.local_json))
       lines.push_back(std::move(line));
   write_metrics(lines);
-  if (progress.prepared > 0) handle(job_event::HostPrepared{slot, progress.prepared});
+  if (progress.prepared > 0) handle(job_event::HostPrepared{slot, progress.prepared, progress.bad});
   if (!progress.steps.empty()) handle(job_event::HostStep{slot, progress.steps.back().step});
 }
 

@@ -40,6 +40,7 @@ struct HostProgress {
     std::string metrics_json, local_json;  // local_json empty: as in the report before it
   };
   int64_t prepared = 0;  // 0: nothing new
+  StepSamples bad;       // what it cannot read, of steps that became prepared
   std::vector<Step> steps;
 };
 

@@ -23,8 +23,10 @@ GrantWindow::GrantWindow(int hosts, int64_t least, int64_t first_step, std::chro
 int64_t GrantWindow::done_by_all() const { return *std::min_element(done_.begin(), done_.end()); }
 int64_t GrantWindow::prepared_by_all() const { return *std::min_element(prepared_.begin(), prepared_.end()); }
 
-std::optional<GrantState> GrantWindow::prepared(int host, int64_t step) {
+std::optional<GrantState> GrantWindow::prepared(int host, int64_t step, const StepSamples& bad) {
   int64_t& mine = prepared_[static_cast<size_t>(host)];
+  for (const auto& [of_step, samples] : bad)
+    if (of_step > mine) bad_[of_step].insert(samples.begin(), samples.end());  // else it may run already
   mine = std::max(mine, step);
   return advance();
 }
@@ -73,6 +75,10 @@ std::optional<GrantState> GrantWindow::advance() {
       through - state_.run_through >= window_ / 4 || left < std::max(least_, window_ / 2) || state_.stop_after >= 0;
   if (!worthwhile) return std::nullopt;
   state_.run_through = through;
+  bad_.erase(bad_.begin(), bad_.upper_bound(done_by_all()));
+  state_.left_out.clear();
+  for (auto at = bad_.begin(); at != bad_.upper_bound(through); ++at)
+    state_.left_out[at->first] = {at->second.begin(), at->second.end()};
   return state_;
 }
 

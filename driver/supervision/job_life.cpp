@@ -186,7 +186,7 @@ void JobLife::on(const job_event::HostReady& event) {
 }
 
 void JobLife::on(const job_event::HostPrepared& event) {
-  const auto grant = window_.prepared(event.slot, event.step);
+  const auto grant = window_.prepared(event.slot, event.step, event.bad);
   if (grant && phase_ == JobPhase::kRunning) effects_.emplace_back(job_effect::PublishGrant{*grant});
 }
 

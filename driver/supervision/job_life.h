@@ -65,6 +65,7 @@ struct HostReady {
 struct HostPrepared {
   int slot;
   int64_t step;
+  StepSamples bad = {};
 };
 struct HostStep {
   int slot;

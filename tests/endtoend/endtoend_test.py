@@ -247,6 +247,64 @@ class EndToEnd(unittest.TestCase):
         self.assertEqual(own["eval_samples"], 20)
         self.assertNotEqual(own["eval_loss"], other["eval_loss"])
 
+    def damaged_records(self, end=b"\xff\xd9"):
+        """Eight records of which the fifth has a JPEG without its last 30 %, with or without its end mark. Returns the fifth's id and
+        what gives the `data` of a spec with all of them ("all") or with the other seven ("rest")."""
+        lines = (SHAPES / "train.jsonl").read_text().splitlines()
+        records = [r for r in map(json.loads, lines) if isinstance(r.get("image"), str)]
+        bad = next(r for r in records if r["image"].endswith(".jpg"))
+        rest = [r for r in records if r["image"] != bad["image"]][:7]
+        images = self.folder / "images"
+        for record in rest + [bad]:
+            target = images / record["image"]
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes((SHAPES / "images" / record["image"]).read_bytes())
+        whole = (images / bad["image"]).read_bytes()
+        (images / bad["image"]).write_bytes(whole[:len(whole) * 7 // 10] + end)
+        for name, chosen in (("all", rest[:4] + [bad] + rest[4:]), ("rest", rest)):
+            (self.folder / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in chosen))
+        return bad["id"], lambda name, policy: (f"{{sources: [{{path: {self.folder}/{name}.jsonl, image_root: {images}}}], "
+                                                f"shuffle: false, on_bad_record: {policy}}}")
+
+    def refusal(self, name, code, **changes):
+        """The cause's message of a run that ends with `code`."""
+        path, run = self.write(name + ".yaml", **changes), self.folder / name
+        return json.loads(self.troupe("run", path, "--run-dir", run, "--json", code=code).stdout)["cause"]["message"]
+
+    def test_a_picture_that_is_cut_off_is_refused_or_left_out_of_the_data(self):
+        """D10: the index sees it."""
+        bad, data = self.damaged_records(end=b"")
+        self.assertIn(bad, self.refusal("fail", 2, data=data("all", "fail"), batch=4, steps=2))
+        run = self.run_job("skip", data=data("all", "skip"), batch=4, steps=2)
+        self.assertEqual([(row["bad_records"], row["left_out"]) for row in self.metrics(run)], [(1, 0)] * 2)
+        self.assertEqual(self.losses(run), self.losses(self.run_job("rest", data=data("rest", "fail"), batch=4, steps=2)))
+
+    def test_a_picture_that_cannot_be_decoded_ends_the_job_or_is_left_out_of_its_step_on_every_host(self):
+        """D10: only who decodes it sees it, and all go without it. In one layout both hosts hold rows of it, in the other one does."""
+        bad, data = self.damaged_records()
+        layouts = {"together": {}, "apart": dict(vision="sp: 1", text="tp: 1", zero=0, placement="disjoint")}
+        got = {}
+        for name, layout in layouts.items():
+            self.assertIn(bad, self.refusal(f"fail-{name}", 1, data=data("all", "fail"), batch=4, steps=2, **layout))
+            run = self.run_job(f"skip-{name}", data=data("all", "skip"), batch=4, steps=2, **layout)
+            self.assertEqual([row["left_out"] for row in self.metrics(run)], [0, 1])
+            self.assertEqual([row["samples"] for row in self.metrics(run)], [4, 3])
+            told = [e for e in read_lines(run / "events.jsonl") if e["kind"] == "records_left_out"]
+            self.assertEqual([(e["step"], e["ids"]) for e in told], [(2, [bad])])
+            got[name] = self.losses(run)
+        self.assert_close(got["together"], got["apart"])
+        without = self.write("without.yaml", data=data("rest", "fail"), batch=4, steps=2)  # one pass: its last batch has three
+        without.write_text(without.read_text().replace("  steps: 2\n", "  epochs: 1\n"))
+        self.troupe("run", without, "--run-dir", self.folder / "without")
+        self.assertEqual(got["together"], self.losses(self.folder / "without"))
+
+    def test_a_step_whose_one_record_is_left_out_runs_without_any(self):
+        _, data = self.damaged_records()
+        rows = self.metrics(self.run_job("single", data=data("all", "skip"), batch=1, micro=1, steps=6))
+        self.assertEqual([row["samples"] for row in rows], [1, 1, 1, 1, 0, 1])
+        self.assertEqual((rows[4]["loss"], rows[4]["grad_norm"], rows[4]["vision_rows"]), (0, 0, 0))
+        self.assertGreater(rows[5]["loss"], 0)
+
     def test_a_killed_host_ends_the_job_and_is_named(self):
         run, process = self.start("killed", placement="disjoint")
         events = read_lines(run / "events.jsonl")

@@ -91,7 +91,7 @@ Status train(HostControl& control, const Script& script) {
   TROUPE_RETURN_IF_ERROR(meet(control, 0));
   control.report_event("training_plan", "{\"steps\": " + std::to_string(script.steps) + "}");
   control.report_ready();
-  control.report_prepared(2);
+  control.report_prepared(2, {});
   for (int64_t step = 1; step <= script.steps; ++step) {
     TROUPE_ASSIGN(const Grant grant, control.wait_grant(step, milliseconds(60000)));
     if (grant.stop_after >= 0 && step > grant.stop_after) break;
@@ -107,7 +107,7 @@ Status train(HostControl& control, const Script& script) {
     control.report_step(step, metrics,
                         "{\"peak_memory_mib\": " + std::to_string(slot + 1) + ", \"activation_peak_mib\": {\"fake/" +
                             std::to_string(slot) + "\": 7}}");
-    control.report_prepared(step + 3);
+    control.report_prepared(step + 3, {});
     if (grant.save_at == step && slot == 0) {
       TROUPE_RETURN_IF_ERROR(save(control.assignment().run_folder, step % 10));
     }

@@ -14,15 +14,16 @@ TEST_CASE("a step's line has every key of its own") {
   LocalControl control(small_assignment(0, {{0}, {0}}, 1));
   const auto job = small_job(control, small_spec(2), make_random_batch({2, 4, 6, 20}, small_config(), 5));
   BatchPlanner planner(job->data->index(), job->training_samples, batch_plan_options(job->spec, job->config.vision, 2));
-  const StepPlan plan = planner.plan(3);
+  const StepPlan all = planner.plan(3);
+  const StepPlan plan = planner.without(all, {all.samples[0]});
   StepOutcome outcome;
   outcome.sums.loss = 12;
   outcome.sums.targets = static_cast<double>(plan.supervised);
   outcome.lr = {{"text", 0.5}};
   const auto j = nlohmann::json::parse(step_line(*job, plan, outcome, {0.25, 0.125}, 1, 2));
   for (const char* key :
-       {"step", "attempt", "data_epoch", "loss", "supervised_tokens", "tokens", "images", "vision_rows", "grad_norm",
-        "lr", "step_ms", "input_wait_ms", "tokens_per_s", "tflops_per_device"})
+       {"step", "attempt", "data_epoch", "loss", "supervised_tokens", "tokens", "images", "vision_rows", "bad_records",
+        "left_out", "grad_norm", "lr", "step_ms", "input_wait_ms", "tokens_per_s", "tflops_per_device"})
     CHECK(j.contains(key));
   CHECK(j["step"] == 3);
   CHECK(j["attempt"] == 2);
@@ -30,8 +31,10 @@ TEST_CASE("a step's line has every key of its own") {
   CHECK(j["input_wait_ms"] == 125);
   CHECK(j["tokens_per_s"].get<double>() == Approx(static_cast<double>(plan.tokens) / 0.25));
   CHECK(j["loss"].get<double>() == Approx(12.0 / static_cast<double>(plan.supervised)));
-  CHECK(j["images"] == 2);
-  CHECK(j["vision_rows"] == 12);
+  CHECK(j["left_out"] == 1);
+  CHECK(j["samples"] == 1);
+  CHECK(j["images"] == 1);
+  CHECK(j["vision_rows"] == 6);
 }
 
 TEST_CASE(
@@ -60,8 +63,10 @@ TEST_CASE("operations grow with patches, text and layers as the shapes say") {
   StepPlan plan;
   plan.samples = {0};
   const double text = step_flops(config, {}, plan, index);
-  // 2 layers of q, k, v, o (24 x 24 twice, 24 x 8 twice) and three 24 x 40 products, causal attention, the head on supervised rows.
-  const double expected = 3 * (2 * (2.0 * (2 * 24 * 24 + 2 * 24 * 8 + 3 * 24 * 40) * 10 + 2.0 * 10 * 10 * 24) + 2.0 * 24 * 61 * 4);
+  // 2 layers of q, k, v, o (24 x 24 twice, 24 x 8 twice) and three 24 x 40 products, causal attention, the head on
+  // supervised rows.
+  const double expected =
+      3 * (2 * (2.0 * (2 * 24 * 24 + 2 * 24 * 8 + 3 * 24 * 40) * 10 + 2.0 * 10 * 10 * 24) + 2.0 * 24 * 61 * 4);
   CHECK(text == Approx(expected));
   plan.images = {{0, 0, 0, {1, 4, 4, 0}}};
   CHECK(step_flops(config, {}, plan, index) > text);

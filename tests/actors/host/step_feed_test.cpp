@@ -12,12 +12,17 @@ using namespace troupe::testing;
 namespace {
 constexpr std::chrono::seconds kPatience{30};
 
-/// A random batch of which one sample's images cannot be decoded, or whose images are given only once a gate is open.
+/// A random batch of which one sample's images cannot be decoded and one's tokens cannot be read, or whose images are
+/// given only once a gate is open.
 class FaultyDataset final : public Dataset {
  public:
-  explicit FaultyDataset(int64_t broken) : data_(make_random_batch({4, 6, 10, 20}, small_config(), 5)), broken_(broken) {}
+  explicit FaultyDataset(int64_t broken, int64_t unreadable = -1)
+      : data_(make_random_batch({4, 6, 10, 20}, small_config(), 5)), broken_(broken), unreadable_(unreadable) {}
   const SampleIndex& index() const override { return data_->index(); }
-  Result<TokenizedSample> tokens(int64_t sample) const override { return data_->tokens(sample); }
+  Result<TokenizedSample> tokens(int64_t sample) const override {
+    if (sample == unreadable_) return data_loss("records.jsonl: changed");
+    return data_->tokens(sample);
+  }
   Result<at::Tensor> patches(int64_t sample, int image) const override {
     if (gate.valid()) gate.wait();
     if (sample == broken_) return data_loss("picture.png: is broken in the middle");
@@ -30,7 +35,7 @@ class FaultyDataset final : public Dataset {
 
  private:
   std::unique_ptr<Dataset> data_;
-  int64_t broken_;
+  int64_t broken_, unreadable_;
 };
 
 std::unique_ptr<JobContext> feed_job(LocalControl& control, int sp = 1) {
@@ -68,7 +73,8 @@ TEST_CASE("a feed that is not emptied ends with its owner") {
 TEST_CASE("the patches of all sequence ranks together are those of the images") {
   LocalControl control(small_assignment(0, {{0}, {0}}, 1));
   const auto whole = feed_job(control), parts = feed_job(control, 3);
-  BatchPlanner planner(whole->data->index(), whole->training_samples, batch_plan_options(whole->spec, whole->config.vision, 4));
+  BatchPlanner planner(whole->data->index(), whole->training_samples,
+                       batch_plan_options(whole->spec, whole->config.vision, 4));
   auto one = make_step_input(*whole, *whole->data, planner.plan(1), {{0, 0}}, {});
   auto three = make_step_input(*parts, *parts->data, planner.plan(1), {{0, 0}, {0, 1}, {0, 2}}, {});
   REQUIRE(one.ok());
@@ -108,6 +114,57 @@ TEST_CASE("a sample that cannot be decoded ends the feed with its reason, and no
   const auto behind = feed.take(kPatience);
   REQUIRE_FALSE(behind.ok());
   CHECK(behind.error().code == ErrorCode::kFailedPrecondition);
+}
+
+TEST_CASE("with on_bad_record: skip every bad record of a step is reported, and the rest is the batch without them") {
+  class ListeningControl final : public LocalControl {
+   public:
+    using LocalControl::LocalControl;
+    void report_prepared(int64_t step, const std::vector<int64_t>& bad) override {
+      const std::lock_guard lock(mutex);
+      reported[step] = bad;
+    }
+    std::mutex mutex;
+    std::map<int64_t, std::vector<int64_t>> reported;
+  };
+  ListeningControl control(small_assignment(0, {{0}, {0}}, 1));
+  JobSpec spec = small_spec(4);
+  spec.data.on_bad_record = OnBadRecord::kSkip;
+  const auto job = small_job(control, spec, std::make_unique<FaultyDataset>(1, 2));
+  Result<StepInput> input = internal_error("not taken");
+  StepInput rest;
+  {
+    StepFeed feed(*job, {{0, 0}, {1, 0}}, 1, 2, 2);
+    CHECK(feed.take(kPatience).ok());
+    input = feed.take(kPatience);  // the feed goes on behind a step with bad records
+    REQUIRE(input.ok());
+    auto made = feed.without(input->plan, {1, 2});
+    REQUIRE(made.ok());
+    rest = std::move(*made);
+    CHECK_FALSE(feed.without(input->plan, {1}).ok());  // what nobody reported ends the job
+  }
+  CHECK(control.reported == std::map<int64_t, std::vector<int64_t>>{{1, {1, 2}}, {2, {1, 2}}});
+  CHECK(input->plan.samples == std::vector<int64_t>{0, 1, 2, 3});
+  CHECK(rest.plan.samples == std::vector<int64_t>{0, 3});
+  CHECK(rest.plan.left_out == 2);
+  CHECK(rest.plan.data_epoch == input->plan.data_epoch);
+  CHECK(rest.plan.images.size() == 2);
+  CHECK(rest.plan.supervised < input->plan.supervised);
+  LocalControl alone(small_assignment(0, {{0}, {0}}, 1));
+  const auto clean = small_job(alone, small_spec(4), make_random_batch({4, 6, 10, 20}, small_config(), 5));
+  const auto expected = make_step_input(*clean, *clean->data, rest.plan, {{0, 0}, {1, 0}}, {});
+  REQUIRE(expected.ok());
+  REQUIRE(rest.vision[0].size() == expected->vision[0].size());
+  for (size_t u = 0; u < rest.vision[0].size(); ++u)
+    CHECK(rest.vision[0][u].patches.equal(expected->vision[0][u].patches));
+}
+
+TEST_CASE("an error that is no record's own is not noted as a bad record") {
+  BadSamples bad;
+  CHECK(bad.note(3, data_loss("cut")).ok());
+  CHECK(bad.note(4, not_found("gone")).ok());
+  CHECK_FALSE(bad.note(5, internal_error("out of memory")).ok());
+  CHECK(bad.found().size() == 2);
 }
 
 TEST_CASE("a step whose data does not come is given up at the deadline, by its number") {

@@ -156,6 +156,29 @@ TEST_CASE("A grant covers its steps, never shrinks, and one of another generatio
   CHECK(stop->save_at == 3);
 }
 
+TEST_CASE("What a host cannot read goes out with its steps, and a grant says what all leave out") {
+  Stage stage;
+  stage.control->report_prepared(2, {4, 9});
+  stage.control->report_prepared(3, {});
+  stage.control->report_prepared(4, {1});
+  stage.control->report_phase("behind it");
+  std::map<int64_t, std::vector<int64_t>> said;
+  for (wire::HostMessage message = stage.link.take(); message.has_progress(); message = stage.link.take())
+    for (const auto& bad : message.progress().bad()) said[bad.step()] = {bad.samples().begin(), bad.samples().end()};
+  CHECK(said == std::map<int64_t, std::vector<int64_t>>{{2, {4, 9}}, {4, {1}}});
+  wire::HostCommand command;
+  command.set_generation(2);
+  command.mutable_grant()->set_run_through(3);
+  command.mutable_grant()->set_stop_after(-1);
+  auto& left_out = *command.mutable_grant()->add_left_out();
+  left_out.set_step(2);
+  for (int64_t sample : {4, 7, 9}) left_out.add_samples(sample);
+  stage.link.say(command);
+  const auto grant = stage.control->wait_grant(3, milliseconds(20000));
+  REQUIRE(grant.ok());
+  CHECK(grant->left_out == std::map<int64_t, std::vector<int64_t>>{{2, {4, 7, 9}}});
+}
+
 TEST_CASE("A stop ends waits and shows") {
   Stage stage;
   CHECK_FALSE(stage.control->stop_requested());
@@ -193,7 +216,7 @@ TEST_CASE("While grants last steps are gathered into few messages, local figures
   REQUIRE(stage.control->wait_grant(1, milliseconds(20000)).ok());
   constexpr int64_t kSteps = 2000;
   for (int64_t step = 1; step <= kSteps; ++step) {
-    stage.control->report_prepared(step + 8);
+    stage.control->report_prepared(step + 8, {});
     stage.control->report_step(step, step == 7 ? "{\"step\": 7}" : "",
                                step <= 1000 ? "{\"peak\": 1}" : "{\"peak\": 2}");
   }

@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 using namespace troupe;
 
@@ -51,7 +52,8 @@ TEST_CASE("every sample comes once in each pass over the data") {
     const std::set<int64_t> seen(order.begin() + epoch * 12, order.begin() + (epoch + 1) * 12);
     CHECK(seen.size() == 12);
   }
-  CHECK(std::vector<int64_t>(order.begin(), order.begin() + 12) != std::vector<int64_t>(order.begin() + 12, order.end()));
+  CHECK(std::vector<int64_t>(order.begin(), order.begin() + 12) !=
+        std::vector<int64_t>(order.begin() + 12, order.end()));
 }
 
 TEST_CASE("the order of samples does not depend on lanes and units, and starts anywhere") {
@@ -143,7 +145,8 @@ TEST_CASE("packs stay within their token limit unless a sample alone is longer")
   CHECK(plan.text_units() < 40);
   for (const TextUnit& unit : plan.text[0]) {
     int64_t tokens = 0;
-    for (int32_t s : unit.samples) tokens += index.samples[static_cast<size_t>(plan.samples[static_cast<size_t>(s)])].tokens;
+    for (int32_t s : unit.samples)
+      tokens += index.samples[static_cast<size_t>(plan.samples[static_cast<size_t>(s)])].tokens;
     CHECK(tokens <= 40);
   }
 }
@@ -160,7 +163,8 @@ TEST_CASE("feeds name the text units that an encoder unit's rows enter") {
   REQUIRE(feeds.size() == static_cast<size_t>(plan.vision_units()));
   for (size_t v = 0; v < feeds.size(); ++v) {
     std::set<int> expected;
-    for (int32_t i : plan.vision[0][v].images) expected.insert(plan.images[static_cast<size_t>(i)].sample);  // one sample a unit
+    for (int32_t i : plan.vision[0][v].images)
+      expected.insert(plan.images[static_cast<size_t>(i)].sample);  // one sample a unit
     CHECK(std::vector<int>(expected.begin(), expected.end()) == feeds[v]);
   }
 }
@@ -174,4 +178,27 @@ TEST_CASE("a batch of text-only samples has text units and no encoder unit") {
   CHECK(plan.vision_units() == 0);
   CHECK(plan.text_units() == 4);
   CHECK(plan.rows == 0);
+}
+
+TEST_CASE("a batch without some of its samples is planned as the rest alone, wherever they stand in it") {
+  const SampleIndex index = make_index(5);
+  BatchPlanOptions options;
+  options.global_batch = 7;  // two samples come twice
+  options.shuffle = false;
+  options.text_lanes = 2;
+  BatchPlanner planner(index, everything(index), options);
+  const StepPlan whole = planner.plan(1);
+  REQUIRE(whole.samples == std::vector<int64_t>{0, 1, 2, 3, 4, 0, 1});
+  const StepPlan rest = planner.without(whole, {1, 3});
+  const StepPlan alone = planner.plan_samples(1, {0, 2, 4, 0});
+  CHECK(rest.samples == alone.samples);
+  CHECK(rest.left_out == 3);
+  CHECK(rest.data_epoch == whole.data_epoch);
+  CHECK(std::tie(rest.rows, rest.supervised, rest.tokens) == std::tie(alone.rows, alone.supervised, alone.tokens));
+  CHECK(rest.images.size() == alone.images.size());
+  CHECK(rest.feeds() == alone.feeds());
+  const StepPlan none = planner.without(rest, {0, 2, 4});
+  CHECK(none.samples.empty());
+  CHECK(none.left_out == 7);
+  CHECK(std::tie(none.rows, none.supervised, none.tokens) == std::make_tuple(0, 0, 0));
 }

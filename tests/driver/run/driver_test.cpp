@@ -131,7 +131,7 @@ TEST_CASE("A job runs on a worker that registers after it was submitted, and lea
     CHECK(stage.hosts[slot]->granted.take().run_through == 1);
     stage.driver->host_report(stage.id, [slot](JobRunner& runner) {
       runner.host_progress(slot,
-                           {0, {{1, slot == 0 ? R"({"step": 1, "loss": 2.0})" : "", R"({"peak_memory_mib": 5})"}}});
+                           {0, {}, {{1, slot == 0 ? R"({"step": 1, "loss": 2.0})" : "", R"({"peak_memory_mib": 5})"}}});
       runner.host_finished(slot, slot == 0 ? R"({"a": 1})" : "");
     });
   }

@@ -7,6 +7,7 @@
 using std::chrono::milliseconds;
 using troupe::driver::GrantState;
 using troupe::driver::GrantWindow;
+using troupe::driver::StepSamples;
 
 namespace {
 /// A clock that stands: no pace is known, and the window is the smallest.
@@ -66,6 +67,27 @@ TEST_CASE("A stop is set at the first step that no grant covers") {
   CHECK_FALSE(window.done(0, 5, kStart));
   CHECK_FALSE(window.stop(false));
   CHECK(window.state() == GrantState{5, 5, 5});
+}
+
+TEST_CASE("What any host cannot read of a step stands in every grant that covers the step, until all have done it") {
+  GrantWindow window(2, 2, 1);
+  window.prepared(0, 3, {{2, {4, 9}}, {3, {5}}});
+  window.prepared(1, 1);
+  const auto grant = window.prepared(1, 2, {{2, {4, 7}}});
+  REQUIRE(grant);
+  CHECK(grant->run_through == 2);
+  CHECK(grant->left_out == StepSamples{{2, {4, 7, 9}}});  // step 3 is not whole before host 1 has seen it
+  window.prepared(1, 3, {{2, {100}}});                    // said late: the step may run already
+  window.done(0, 1, kStart);
+  const auto next = window.done(1, 1, kStart);
+  REQUIRE(next);
+  CHECK(next->left_out == StepSamples{{2, {4, 7, 9}}, {3, {5}}});
+  window.prepared(0, 4);
+  window.prepared(1, 4);
+  window.done(0, 2, kStart);
+  const auto last = window.done(1, 2, kStart);
+  REQUIRE(last);
+  CHECK(last->left_out == StepSamples{{3, {5}}});
 }
 
 TEST_CASE("In any order of reports grants only grow and never pass what was prepared") {
