@@ -16,6 +16,14 @@ std::vector<std::pair<int, int>> places(const std::vector<std::unique_ptr<Actor>
   for (const auto& actor : actors) out.emplace_back(actor->group(), actor->rank());
   return out;
 }
+
+/// What the progress page says of an instruction that is no wait for rows: its name and, where it waits too, for whom.
+const char* progress_name(Op op) {
+  if (op == Op::kReduce) return "reduce <- ranks of its group";
+  if (op == Op::kGather) return "gather <- ranks of its group";
+  if (op == Op::kCombine) return "combine <- all groups";
+  return op_name(op);
+}
 }  // namespace
 
 Executor::Executor(const JobContext& job, std::vector<std::unique_ptr<Actor>>& actors, Boundary& boundary)
@@ -31,10 +39,14 @@ Status Executor::run_instruction(const Instruction& i, Actor& actor, int64_t upd
   const double clip = job_.spec.training.optimizer.clip;
   const auto work = [&] { return job_.span(SpanKind::kKernel, op_name(i.op), step_, actor.group(), actor.rank()); };
   switch (i.op) {
-    case Op::kForward: return actor.forward(i.unit);
-    case Op::kBackward: return actor.backward(i.unit);
-    case Op::kPost: return actor.post(i);
-    case Op::kWait: return actor.wait(i);
+    case Op::kForward:
+      return actor.forward(i.unit);
+    case Op::kBackward:
+      return actor.backward(i.unit);
+    case Op::kPost:
+      return actor.post(i);
+    case Op::kWait:
+      return actor.wait(i);
     case Op::kReduce: {
       const SpanScope scope(job_.trace.get(), work());
       actor.optimizer()->reduce_gradients();
@@ -43,7 +55,9 @@ Status Executor::run_instruction(const Instruction& i, Actor& actor, int64_t upd
     case Op::kUpdate: {
       const SpanScope scope(job_.trace.get(), work());
       // As torch.nn.utils.clip_grad_norm_ scales. A step that is skipped is skipped on all groups alike.
-      if (!outcome.skipped) actor.optimizer()->update(updates, outcome.lr, clip > 0 ? std::min(1.0, clip / (outcome.grad_norm + 1e-6)) : 1.0);
+      if (!outcome.skipped)
+        actor.optimizer()->update(updates, outcome.lr,
+                                  clip > 0 ? std::min(1.0, clip / (outcome.grad_norm + 1e-6)) : 1.0);
       return {};
     }
     case Op::kGather: {
@@ -51,7 +65,8 @@ Status Executor::run_instruction(const Instruction& i, Actor& actor, int64_t upd
       if (!outcome.skipped) actor.optimizer()->gather_weights();
       return {};
     }
-    case Op::kCombine: break;  // not one actor's: run() does it
+    case Op::kCombine:
+      break;  // not one actor's: run() does it
   }
   return internal_error(std::string("instruction ") + op_name(i.op) + " cannot be run by one actor");
 }
@@ -60,7 +75,8 @@ std::map<std::string, double> Executor::learning_rates(int64_t step) const {
   std::map<std::string, double> rates;
   for (const auto& [name, component] : job_.spec.components)
     if (component.train)
-      rates[name] = learning_rate(job_.spec.training.schedule, component.lr.value_or(job_.spec.training.optimizer.lr), step, job_.steps);
+      rates[name] = learning_rate(job_.spec.training.schedule, component.lr.value_or(job_.spec.training.optimizer.lr),
+                                  step, job_.steps);
   return rates;
 }
 
@@ -107,12 +123,15 @@ Status Executor::combine(StepOutcome& outcome, bool evaluation) {
     known[static_cast<size_t>(actor.group())] = true;
     for (size_t other = 0; other < groups; ++other)
       if (static_cast<int>(other) != actor.group())
-        TROUPE_RETURN_IF_ERROR(boundary_.send_numbers(actor.group(), actor.rank(), static_cast<int>(other), sums.to_numbers()));
+        TROUPE_RETURN_IF_ERROR(
+            boundary_.send_numbers(actor.group(), actor.rank(), static_cast<int>(other), sums.to_numbers()));
   }
   for (const auto& actor : actors_)
     for (size_t other = 0; other < groups; ++other) {
       if (static_cast<int>(other) == actor->group()) continue;
-      TROUPE_ASSIGN(const std::vector<double> numbers, boundary_.receive_numbers(static_cast<int>(other), actor->group(), actor->rank(), StepSums::kCount));
+      TROUPE_ASSIGN(
+          const std::vector<double> numbers,
+          boundary_.receive_numbers(static_cast<int>(other), actor->group(), actor->rank(), StepSums::kCount));
       of_group[other] = StepSums::from_numbers(numbers);
       known[other] = true;
     }
@@ -121,11 +140,13 @@ Status Executor::combine(StepOutcome& outcome, bool evaluation) {
     outcome.sums.add(of_group[g]);
   }
   outcome.grad_norm = std::sqrt(outcome.sums.norm_squared);
-  outcome.skipped = outcome.sums.non_finite > 0 || !std::isfinite(outcome.sums.loss) || !std::isfinite(outcome.grad_norm);
+  outcome.skipped =
+      outcome.sums.non_finite > 0 || !std::isfinite(outcome.sums.loss) || !std::isfinite(outcome.grad_norm);
   return {};
 }
 
-Result<StepOutcome> Executor::run(const Program& program, StepInput& input, int64_t updates, bool evaluation, const GradientHook& hook) {
+Result<StepOutcome> Executor::run(const Program& program, StepInput& input, int64_t updates, bool evaluation,
+                                  const GradientHook& hook) {
   const StepPlan& plan = input.plan;
   step_ = plan.step;
   const SpanScope whole(evaluation ? nullptr : job_.trace.get(), job_.span(SpanKind::kStep, "step", plan.step, -1, -1));
@@ -134,13 +155,17 @@ Result<StepOutcome> Executor::run(const Program& program, StepInput& input, int6
   const double scale = 1.0 / static_cast<double>(std::max<int64_t>(plan.supervised, 1));
   for (size_t m = 0; m < actors_.size(); ++m) {
     actors_[m]->begin_step(input, m, scale, evaluation);
-    const SpanScope scope(job_.trace.get(), job_.span(SpanKind::kKernel, "zero", plan.step, actors_[m]->group(), actors_[m]->rank()));
+    const SpanScope scope(job_.trace.get(),
+                          job_.span(SpanKind::kKernel, "zero", plan.step, actors_[m]->group(), actors_[m]->rank()));
     if (!evaluation) actors_[m]->zero_gradients();
   }
   StepOutcome outcome;
   if (!evaluation) outcome.lr = learning_rates(plan.step);
   InstructionWork work;
-  work.progress = [&](const Instruction& i, int group, int rank) { job_.control->publish_progress(plan.step, op_name(i.op), group, rank); };
+  work.progress = [&](const Instruction& i, int group, int rank) {
+    if (i.op == Op::kWait) return job_.control->publish_progress(plan.step, i.to_string(program).c_str(), group, rank);
+    job_.control->publish_progress(plan.step, progress_name(i.op), group, rank);
+  };
   work.account = [&](const Instruction& i, double seconds) { outcome.seconds[{i.group, i.op}] += seconds; };
   work.perform = [&](const Instruction& i, size_t a) {
     count_allocations_for(static_cast<int>(a) + 1);

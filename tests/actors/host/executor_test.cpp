@@ -16,7 +16,8 @@ namespace {
 
 /// One process with both groups on one slot.
 struct Trainer {
-  explicit Trainer(const JobSpec& spec, BatchShape shape = {4, 4, 6, 20}) : control(small_assignment(0, {{0}, {0}}, 1)) {
+  explicit Trainer(const JobSpec& spec, BatchShape shape = {4, 4, 6, 20})
+      : control(small_assignment(0, {{0}, {0}}, 1)) {
     job = small_job(control, spec, make_random_batch(shape, small_config(), 5));
     auto made = Boundary::create(*job);
     REQUIRE(made.ok());
@@ -25,7 +26,8 @@ struct Trainer {
     actors.push_back(std::make_unique<TextActor>(*job, 1, 0, *boundary));
     for (auto& actor : actors) REQUIRE(actor->set_up().ok());
     executor = std::make_unique<Executor>(*job, actors, *boundary);
-    planner = std::make_unique<BatchPlanner>(job->data->index(), job->training_samples, batch_plan_options(job->spec, job->config.vision, 4));
+    planner = std::make_unique<BatchPlanner>(job->data->index(), job->training_samples,
+                                             batch_plan_options(job->spec, job->config.vision, 4));
   }
   StepOutcome step(int64_t number, const GradientHook& hook = {}) {
     auto input = make_step_input(*job, *job->data, planner->plan(number), {{0, 0}, {1, 0}}, {});
@@ -154,7 +156,7 @@ TEST_CASE("an evaluation with shuffled images looks at other pictures") {
   CHECK(own->sums.loss != other->sums.loss);
 }
 
-TEST_CASE("the progress page sees every instruction of a step, the one that crosses groups too") {
+TEST_CASE("the progress page sees every instruction of a step, and of one that waits whom it awaits") {
   class WatchedControl final : public LocalControl {
    public:
     using LocalControl::LocalControl;
@@ -174,5 +176,25 @@ TEST_CASE("the progress page sees every instruction of a step, the one that cros
   auto input = make_step_input(*job, *job->data, planner.plan(1), {{0, 0}, {1, 0}}, {});
   REQUIRE(input.ok());
   REQUIRE(executor.train(*input, 1, {}).ok());
-  CHECK(control.seen == std::set<std::string>{"forward", "backward", "post", "wait", "reduce", "combine", "update", "gather"});
+  CHECK(control.seen.contains("text.wait(0 <- vision 0)"));
+  CHECK(control.seen.contains("vision.wait(0 <- text 0, gradient)"));
+  std::erase_if(control.seen, [](const std::string& said) { return said.find(".wait(") != std::string::npos; });
+  CHECK(control.seen == std::set<std::string>{"forward", "backward", "post", "reduce <- ranks of its group",
+                                              "combine <- all groups", "update", "gather <- ranks of its group"});
+}
+
+TEST_CASE(
+    "a step whose records all are left out runs: nothing crosses, the loss is zero, and the next step is as ever") {
+  Trainer trainer(small_spec(4));
+  const StepPlan whole = trainer.planner->plan(1);
+  auto empty = make_step_input(*trainer.job, *trainer.job->data, trainer.planner->without(whole, {0, 1, 2, 3}),
+                               {{0, 0}, {1, 0}}, {});
+  REQUIRE(empty.ok());
+  const auto outcome = trainer.executor->train(*empty, 1, {});
+  if (!outcome.ok()) FAIL(outcome.error().to_string());
+  CHECK(outcome->sums.loss == 0);
+  CHECK(outcome->grad_norm == 0);
+  CHECK_FALSE(outcome->skipped);
+  CHECK(empty->plan.left_out == 4);
+  CHECK(trainer.mean_loss(trainer.step(2)) > 0);
 }
