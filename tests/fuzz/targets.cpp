@@ -1,0 +1,171 @@
+#include "tests/fuzz/targets.h"
+
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <iomanip>
+#include <sstream>
+
+#include "actors/data/record.h"
+#include "actors/data/record_file.h"
+#include "actors/images/image_file.h"
+#include "actors/sources/inline_data.h"
+#include "actors/sources/tar_file.h"
+#include "base/data/sample_index.h"
+#include "tests/actors/data/fixture.h"
+
+namespace troupe::fuzz {
+namespace {
+
+constexpr size_t kRecordsParsed = 200;  // of one input
+
+const fixture::Scratch& scratch() {
+  static const fixture::Scratch folder;
+  return folder;
+}
+
+/// Uses a value, so that reading it is not left out.
+void use(uint64_t value) {
+  static volatile uint64_t sink;
+  sink = sink + value;
+}
+
+std::vector<std::string> record_seeds() {
+  const std::string llava =
+      R"({"id": "a", "image": "a.png", "conversations": [{"from": "human", "value": "<image>\nWas \u00e4\ud83d\ude00?"}, {"from": "gpt", "value": "Yes \"so\"."}]})";
+  const std::string swift =
+      R"({"messages": [{"role": "system", "content": "S"}, {"role": "user", "content": [{"type": "text", "text": "x"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]}, {"role": "assistant", "content": "y"}], "images": []})";
+  const std::string alpaca =
+      R"({"instruction": "a", "input": "b", "output": "c", "history": [["q", "r"]], "images": [{"bytes": "AAAA"}, {"path": "x"}]})";
+  return {llava, swift + "\n" + alpaca + "\r\n\n" + llava,
+          "\xEF\xBB\xBF[" + llava + ",\n" + swift + ", " + alpaca + "]\n", "[1, \"a,b\", null, [[[]]], {}]"};
+}
+
+void read_records(const std::string& bytes) {
+  const RecordFile file = find_records(bytes);
+  for (size_t i = 0; i < file.records.size() && i < kRecordsParsed; ++i) {
+    const RecordSpan& span = file.records[i];
+    if (span.offset < 0 || span.length <= 0 || span.offset + span.length > static_cast<int64_t>(bytes.size()))
+      std::abort();
+    if (i > 0 && span.offset < file.records[i - 1].offset + file.records[i - 1].length) std::abort();
+    Record record;
+    const auto text =
+        std::string_view(bytes).substr(static_cast<size_t>(span.offset), static_cast<size_t>(span.length));
+    const auto parsed = parse_record(text, record, {}, {span.line, span.column});
+    for (const auto& image : record.images)
+      if (is_inline_data(image)) use(decode_inline_data(image).ok());
+    if (parsed.ok() && record.turns.empty()) std::abort();
+  }
+}
+
+std::vector<std::string> image_seeds() {
+  std::vector<std::string> seeds;
+  for (const auto& file : std::filesystem::directory_iterator(fixture::path("pictures")))
+    if (file.is_regular_file()) seeds.push_back(fixture::contents(file.path().string()));
+  return seeds;
+}
+
+void read_image(const std::string& bytes) {
+  const auto header = read_image_header(bytes);
+  if (!header.ok()) return;
+  if (header->width() <= 0 || header->height() <= 0 || header->width() * header->height() > kMaxImagePixels)
+    std::abort();
+}
+
+/// A member of a tar archive (ustar: name, size, magic and checksum in a head of 512 bytes); 1024 zero bytes end one.
+std::string tar_member(const std::string& name, const std::string& text) {
+  std::string head(512, '\0');
+  const auto put = [&](size_t at, const std::string& field) { head.replace(at, field.size(), field); };
+  const auto octal = [](size_t number, int digits) {
+    std::ostringstream out;
+    out << std::oct << std::setw(digits) << std::setfill('0') << number;
+    return out.str();
+  };
+  put(0, name);
+  put(100, "0000644");
+  put(124, octal(text.size(), 11));
+  put(136, "00000000000");
+  put(148, "        ");
+  put(156, "0");
+  put(257, std::string("ustar\00000", 8));
+  size_t sum = 0;
+  for (const char c : head) sum += static_cast<unsigned char>(c);
+  put(148, octal(sum, 6) + '\0');
+  return head + text + std::string((512 - text.size() % 512) % 512, '\0');
+}
+
+std::vector<std::string> tar_seeds() {
+  const std::string end(1024, '\0');
+  return {tar_member("a.json", "{}") + tar_member("a.png", std::string(700, 'p')) + end,
+          tar_member("./b/c.json", "") + tar_member("b/c.tar.gz", "x") + end};
+}
+
+void read_tar(const std::string& bytes) {
+  const auto tar = TarFile::open(scratch().write("input.tar", bytes));
+  if (!tar.ok()) return;
+  for (const auto& member : (*tar)->members()) {
+    const auto content = (*tar)->bytes(member);
+    if (content.size() != member.size) std::abort();
+    use(XXH3_64bits(content.data(), content.size()));
+    if ((*tar)->find(member.name) == nullptr) std::abort();
+  }
+  for (const auto& sample : (*tar)->samples()) use(sample.members.size());
+}
+
+std::vector<std::string> index_seeds() {
+  SampleIndex index;
+  index.digest = "abc";
+  index.total_records = 9;
+  for (int i = 0; i < 8; ++i) {
+    IndexedSample sample;
+    sample.record = i;
+    sample.byte_length = 10;
+    sample.tokens = 30 + i;
+    sample.images.resize(static_cast<size_t>(i % 3), {1, 4, 6, 2});
+    sample.id = "sample " + std::to_string(i);
+    index.samples.push_back(sample);
+  }
+  index.bad.push_back({"file", 3, 2, "id", "reason"});
+  const std::string path = scratch().path("seed.index");
+  if (!index.write(path).ok()) std::abort();
+  return {fixture::contents(path)};
+}
+
+/// The checksum is mended, so that what is behind it is read too.
+void read_index(const std::string& bytes) {
+  constexpr size_t kChecksumAt = 8, kChecked = 16;
+  std::string mended = bytes;
+  if (mended.size() > kChecked) {
+    const uint64_t checksum = XXH3_64bits(mended.data() + kChecked, mended.size() - kChecked);
+    std::memcpy(mended.data() + kChecksumAt, &checksum, sizeof(checksum));
+  }
+  const auto index = SampleIndex::read(scratch().write("input.index", mended));
+  if (!index.ok()) return;
+  for (const SampleView sample : index->samples) {
+    for (const auto& image : sample.images) use(static_cast<uint64_t>(image.h));
+    for (const char c : sample.id) use(static_cast<unsigned char>(c));
+  }
+}
+
+/// A reader with a fault, which shows that faults are found.
+std::vector<std::string> planted_seeds() { return {"(1,2)"}; }
+void read_planted(const std::string& bytes) {
+  if (bytes.find("((") != std::string::npos) std::abort();
+}
+
+}  // namespace
+
+void make_scratch() { scratch(); }
+
+const std::vector<Target>& targets() {
+  static const std::vector<Target> all{{"record", record_seeds, read_records},
+                                       {"image", image_seeds, read_image},
+                                       {"tar", tar_seeds, read_tar},
+                                       {"index", index_seeds, read_index},
+                                       {"planted", planted_seeds, read_planted}};
+  return all;
+}
+
+}  // namespace troupe::fuzz
