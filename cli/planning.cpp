@@ -12,9 +12,11 @@
 namespace troupe::cli {
 namespace fs = std::filesystem;
 
-Result<PlannedRun> plan_run(JobSpec spec, const Manifest* manifest) {
+Result<PlannedRun> plan_run(JobSpec spec, const Manifest* manifest, bool training) {
   TROUPE_ASSIGN(const ModelConfig config, read_model_config(spec.model.path));
-  TROUPE_ASSIGN(JobPlan plan, plan_job(spec, manifest, config));
+  JobSpec held = spec;  // what it takes memory for: an evaluation has neither gradients nor an optimizer
+  for (auto& [name, component] : held.components) component.train = component.train && training;
+  TROUPE_ASSIGN(JobPlan plan, plan_job(held, manifest, config));
   TROUPE_RETURN_IF_ERROR(check_instruction_order(spec));
   PlannedRun run{std::move(spec), std::move(plan), {}};
   driver::PlannedJob& job = run.job;

@@ -20,8 +20,8 @@ struct PlannedRun {
   driver::PlannedJob job;
 };
 
-/// Reads the model's shapes and plans `spec` on the manifest (null: this machine).
-Result<PlannedRun> plan_run(JobSpec spec, const Manifest* manifest);
+/// Reads the model's shapes and plans `spec` on the manifest (null: this machine). `training` false: for an evaluation.
+Result<PlannedRun> plan_run(JobSpec spec, const Manifest* manifest, bool training = true);
 
 /// The workers that the driver waits for: the manifest's nodes, or this machine's one.
 std::vector<driver::ExpectedWorker> expected_workers(const Manifest* manifest);

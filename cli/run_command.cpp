@@ -52,7 +52,7 @@ Result<Prepared> prepare(const RunOptions& options) {
                             ": key 'eval': names no records to evaluate; valid: split: FRACTION or sources: [{path: "
                             "FILE}], in the file or by --set");
   const Manifest* manifest = prepared.manifest ? &*prepared.manifest : nullptr;
-  TROUPE_ASSIGN(prepared.run, plan_run(std::move(spec), manifest));
+  TROUPE_ASSIGN(prepared.run, plan_run(std::move(spec), manifest, !options.evaluate));
   prepared.actor = actor_program(options.actor);
   TROUPE_RETURN_IF_ERROR(worker::check_program(prepared.actor));
   // Before a device is opened: a run whose files could not be written would only take it in vain.

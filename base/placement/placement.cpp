@@ -4,14 +4,26 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <map>
+#include <optional>
+#include <sstream>
 
 #include "base/config/diagnostics.h"
+#include "base/config/scalars.h"
 
 namespace troupe {
 namespace {
 
 constexpr const char* kLocalNode = "local";
+
+/// Empty when it cannot be read.
+std::string file_text(const char* path) {
+  std::ifstream in(path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
 
 /// "a:0-3" -> node and index text; index "*" is every slot of the node.
 struct SlotPattern {
@@ -50,7 +62,8 @@ Result<std::vector<Slot>> local_slots(const JobSpec& spec, const Machine& machin
   const bool cuda = spec.device == "cuda" || (spec.device == "auto" && machine.cuda_devices > 0);
   if (cuda && machine.cuda_devices == 0)
     return invalid_argument(
-        "key 'device': value 'cuda', but this machine has no GPU (there is no /dev/nvidia0 or higher); valid: auto, cpu, or "
+        "key 'device': value 'cuda', but this machine has no GPU (there is no /dev/nvidia0 or higher); valid: auto, "
+        "cpu, or "
         "--cluster FILE");
   const int count = cuda ? machine.cuda_devices : slots_wanted(spec);
   std::vector<Slot> out;
@@ -61,6 +74,8 @@ Result<std::vector<Slot>> local_slots(const JobSpec& spec, const Machine& machin
     s.device = cuda ? "cuda:" + std::to_string(i) : "cpu";
     s.threads = spec.threads > 0 ? spec.threads : even_threads(machine.cores, cuda ? slots_wanted(spec) : count);
     s.data_address = "127.0.0.1";
+    s.memory_bytes = cuda ? 0 : machine.memory_bytes;
+    s.shares_memory = !cuda;
     out.push_back(std::move(s));
   }
   return out;
@@ -181,18 +196,37 @@ Placement compacted(const std::vector<Slot>& available, std::vector<std::vector<
 
 }  // namespace
 
+int64_t available_memory(const std::string& meminfo, const std::string& limit) {
+  int64_t kib = 0;
+  bool known = false;
+  std::istringstream lines(meminfo);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string name;
+    int64_t value = 0;
+    if (!(words >> name >> value) || (name != "MemAvailable:" && name != "SwapFree:")) continue;
+    kib += value;
+    known = known || name == "MemAvailable:";
+  }
+  if (!known) return 0;
+  const std::optional<int64_t> most = parse_integer(limit.substr(0, limit.find('\n')));
+  return most ? std::min(kib * 1024, *most) : kib * 1024;
+}
+
 Machine this_machine() {
   Machine m;
   std::error_code ec;
   // A container may hold any of its machine's GPUs: CUDA counts them from 0, whatever their numbers here.
   for (const auto& entry : std::filesystem::directory_iterator("/dev", ec)) {
     const std::string name = entry.path().filename().string();
-    const bool numbered = name.starts_with("nvidia") && name.size() > 6 && name.find_first_not_of("0123456789", 6) == std::string::npos;
+    const bool numbered =
+        name.starts_with("nvidia") && name.size() > 6 && name.find_first_not_of("0123456789", 6) == std::string::npos;
     m.cuda_devices += numbered ? 1 : 0;
   }
   cpu_set_t set;
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof(set), &set) == 0) m.cores = std::max(1, CPU_COUNT(&set));
+  m.memory_bytes = available_memory(file_text("/proc/meminfo"), file_text("/sys/fs/cgroup/memory.max"));
   return m;
 }
 

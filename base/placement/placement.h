@@ -13,12 +13,13 @@ namespace troupe {
 
 /// One device of one node, as the job uses it.
 struct Slot {
-  std::string node;          // name in the manifest; "local" without one
-  int index = 0;             // on the node: the CUDA device's number, or the position of a CPU slot
-  std::string device;        // "cpu" or "cuda:3"
-  int threads = 1;           // intra-op threads (CPU slots)
-  std::string data_address;  // address that the data plane binds to
-  int64_t memory_bytes = 0;  // of the device; 0: not known
+  std::string node;            // name in the manifest; "local" without one
+  int index = 0;               // on the node: the CUDA device's number, or the position of a CPU slot
+  std::string device;          // "cpu" or "cuda:3"
+  int threads = 1;             // intra-op threads (CPU slots)
+  std::string data_address;    // address that the data plane binds to
+  int64_t memory_bytes = 0;    // of the device; 0: not known
+  bool shares_memory = false;  // memory_bytes is for all of the node's slots together
   /// "a:3"
   std::string name() const { return node + ":" + std::to_string(index); }
 };
@@ -33,9 +34,14 @@ struct Placement {
 struct Machine {
   int cuda_devices = 0;
   int cores = 1;
+  int64_t memory_bytes = 0;  // for all CPU slots together; 0: not known
 };
-/// Counts /dev/nvidiaN and the cores that this process may use.
+/// Counts /dev/nvidiaN and the cores that this process may use; the memory is what is free or can be made free, within
+/// the limit of this process's control group. How much memory a GPU has only a manifest says.
 Machine this_machine();
+/// MemAvailable and free swap of /proc/meminfo's text, at most what a control group's limit file says ("max" and
+/// nothing: no limit). 0 when the text does not say.
+int64_t available_memory(const std::string& meminfo, const std::string& limit);
 
 /// All slots that the job may choose from, in the manifest's order (null: this machine, whose CPU slots are as many as
 /// the spec asks for). `device: auto` takes GPUs when there are any. Threads that nobody fixed are shared out evenly,

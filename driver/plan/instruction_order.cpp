@@ -54,7 +54,8 @@ std::vector<std::string> instruction_order(const JobSpec& spec) {
 std::string render_instruction_order(const JobSpec& spec) {
   constexpr size_t kMost = 40;
   const std::vector<std::string> lines = instruction_order(spec);
-  std::string text = "\norder of instructions of a full step (" + std::to_string(lines.size()) + "; each host runs those of its groups)\n";
+  std::string text = "\norder of instructions of a full step (" + std::to_string(lines.size()) +
+                     "; each host runs those of its groups)\n";
   for (size_t i = 0; i < lines.size(); ++i) {
     if (lines.size() > kMost && i == kMost - 10) {
       text += "  ... " + std::to_string(lines.size() - kMost) + " more (all with --json)\n";

@@ -84,22 +84,45 @@ std::string gib(int64_t bytes) {
   return text;
 }
 
+/// Weights, gradients and optimizer of every rank on a slot.
+std::string ranks_text(const JobPlan& plan, size_t slot) {
+  std::string parts;
+  for (size_t g = 0; g < plan.groups.size(); ++g)
+    for (size_t r = 0; r < plan.group_slots[g].size(); ++r)
+      if (plan.group_slots[g][r] == static_cast<int>(slot)) {
+        const RankMemory& m = plan.groups[g].ranks[r];
+        parts += (parts.empty() ? "" : "; ") + plan.groups[g].name + "/" + std::to_string(r) + ": weights " +
+                 gib(m.weights_bytes) + " + gradients " + gib(m.gradients_bytes) + " + optimizer " +
+                 gib(m.optimizer_bytes);
+      }
+  return parts;
+}
+
+/// Slots of one memory are judged by their sum.
+Status check_shared_memory(const JobPlan& plan) {
+  int64_t available = 0, needed = 0;
+  std::string parts;
+  for (size_t s = 0; s < plan.slots.size(); ++s) {
+    if (!plan.slots[s].shares_memory) continue;
+    available = plan.slots[s].memory_bytes;
+    needed += plan.slot_bytes[s];
+    parts += (parts.empty() ? "" : "; ") + ranks_text(plan, s);
+  }
+  if (available == 0 || needed <= available) return {};
+  return invalid_argument("this machine has " + gib(available) +
+                          " of memory available, the ranks on its CPU slots need " + gib(needed) +
+                          " before any activation (" + parts +
+                          "); valid: zero: 1, dtype bf16-pure, less dp, a smaller model, or --cluster FILE");
+}
+
 Status check_memory(const JobPlan& plan) {
+  TROUPE_RETURN_IF_ERROR(check_shared_memory(plan));
   for (size_t s = 0; s < plan.slots.size(); ++s) {
     const Slot& slot = plan.slots[s];
-    if (slot.memory_bytes == 0 || plan.slot_bytes[s] <= slot.memory_bytes) continue;
-    std::string parts;
-    for (size_t g = 0; g < plan.groups.size(); ++g)
-      for (size_t r = 0; r < plan.group_slots[g].size(); ++r)
-        if (plan.group_slots[g][r] == static_cast<int>(s)) {
-          const RankMemory& m = plan.groups[g].ranks[r];
-          parts += (parts.empty() ? "" : "; ") + plan.groups[g].name + "/" + std::to_string(r) + ": weights " +
-                   gib(m.weights_bytes) + " + gradients " + gib(m.gradients_bytes) + " + optimizer " +
-                   gib(m.optimizer_bytes);
-        }
+    if (slot.shares_memory || slot.memory_bytes == 0 || plan.slot_bytes[s] <= slot.memory_bytes) continue;
     return invalid_argument("slot " + slot.name() + " (" + slot.device + ") has " + gib(slot.memory_bytes) +
-                            ", its ranks need " + gib(plan.slot_bytes[s]) + " before any activation (" + parts +
-                            "); valid: larger sp, tp or dp with zero: 1, or other slots");
+                            ", its ranks need " + gib(plan.slot_bytes[s]) + " before any activation (" +
+                            ranks_text(plan, s) + "); valid: larger sp, tp or dp with zero: 1, or other slots");
   }
   return {};
 }

@@ -44,7 +44,7 @@ struct JobPlan {
 };
 
 /// Refuses (InvalidArgument, with numbers) what check_heads and place_groups refuse, and slots whose ranks need more
-/// memory than the manifest says a device has.
+/// memory than the manifest says a device has, or, all CPU slots together, than this machine has available.
 Result<JobPlan> plan_job(const JobSpec& spec, const Manifest* manifest, const ModelConfig& config,
                          const Machine& machine = this_machine());
 

@@ -134,11 +134,24 @@ std::string slot_table(const JobPlan& plan) {
   for (size_t s = 0; s < plan.slots.size(); ++s) {
     const Slot& slot = plan.slots[s];
     std::string memory = bytes_text(plan.slot_bytes[s]);
-    if (slot.memory_bytes > 0) memory += " of " + bytes_text(slot.memory_bytes);
+    if (slot.memory_bytes > 0 && !slot.shares_memory) memory += " of " + bytes_text(slot.memory_bytes);
     rows.push_back({slot.name(), slot.device, slot.device == "cpu" ? std::to_string(slot.threads) : "-",
                     join_words(actors_of_slot(plan, s)), memory});
   }
   return table(rows);
+}
+
+/// Against what the slots' memory was held, where the table does not say.
+std::string memory_line(const JobPlan& plan) {
+  const Slot& first = plan.slots.front();
+  if (first.memory_bytes == 0)
+    return "how much memory a device has is not known; `memory_gib` of a manifest says it, and what does not fit is "
+           "then refused\n";
+  if (!first.shares_memory) return "";
+  int64_t sum = 0;
+  for (const int64_t bytes : plan.slot_bytes) sum += bytes;
+  return "all slots together take " + bytes_text(sum) + " of " + bytes_text(first.memory_bytes) +
+         " that this machine has available\n";
 }
 
 nlohmann::json group_json(const JobPlan& plan, size_t index) {
@@ -174,7 +187,7 @@ std::string render_plan(const JobPlan& plan, const JobSpec& spec) {
                     (nodes.size() == 1 ? " node, " : " nodes, ") + placement_name(spec.placement.kind) + "\n";
   out += "batch: " + batch_text(plan, spec) + "\n\n";
   out += group_table(plan) + "\n" + slot_table(plan);
-  out += "memory is that of weights, gradients and optimizer; activations come on top\n";
+  out += "memory is that of weights, gradients and optimizer; activations come on top\n" + memory_line(plan);
   for (const std::string& w : plan.warnings) out += "warning: " + w + "\n";
   return out;
 }
@@ -198,7 +211,8 @@ nlohmann::json plan_json(const JobPlan& plan, const JobSpec& spec) {
                             {"data_address", slot.data_address},
                             {"actors", actors_of_slot(plan, s)},
                             {"bytes", plan.slot_bytes[s]},
-                            {"memory_bytes", slot.memory_bytes}});
+                            {"memory_bytes", slot.memory_bytes},
+                            {"shares_memory", slot.shares_memory}});
   }
   return out;
 }

@@ -109,10 +109,33 @@ TEST_CASE("without a manifest the machine's GPUs are the slots, or as many CPU s
   CHECK(place(s, nullptr, {0, 8})->slots[3].device == "cpu");
   s.device = "cuda";
   CHECK(place(s, nullptr, {0, 8}).error().message ==
-        "key 'device': value 'cuda', but this machine has no GPU (there is no /dev/nvidia0 or higher); valid: auto, cpu, or "
+        "key 'device': value 'cuda', but this machine has no GPU (there is no /dev/nvidia0 or higher); valid: auto, "
+        "cpu, or "
         "--cluster FILE");
   s.device = "cpu";
   s.threads = 5;
   CHECK(place(s, nullptr, {4, 8})->slots[0].threads == 5);
   CHECK(this_machine().cores >= 1);
+}
+
+TEST_CASE("the memory of this machine is what is available, within a control group's limit") {
+  const std::string text = "MemTotal:  2000 kB\nMemFree: 10 kB\nMemAvailable:    1000 kB\nSwapFree:         24 kB\n";
+  CHECK(available_memory(text, "") == 1024 * 1024);
+  CHECK(available_memory(text, "max\n") == 1024 * 1024);
+  CHECK(available_memory(text, "4096\n") == 4096);
+  CHECK(available_memory("SwapFree: 24 kB\n", "4096\n") == 0);
+  CHECK(this_machine().memory_bytes > 0);
+}
+
+TEST_CASE("CPU slots of this machine share its memory, GPUs have their own, which is not known") {
+  JobSpec s = spec_of(2, 2, PlacementKind::kDisjoint);
+  const auto cpus = place(s, nullptr, {0, 8, 1 << 30});
+  REQUIRE(cpus.ok());
+  CHECK(cpus->slots[3].memory_bytes == 1 << 30);
+  CHECK(cpus->slots[3].shares_memory);
+  s.device = "cuda";
+  const auto gpus = place(s, nullptr, {4, 8, 1 << 30});
+  REQUIRE(gpus.ok());
+  CHECK(gpus->slots[3].memory_bytes == 0);
+  CHECK_FALSE(gpus->slots[3].shares_memory);
 }

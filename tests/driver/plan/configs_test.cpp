@@ -63,3 +63,24 @@ TEST_CASE("every cluster of configs is a valid manifest") {
     CHECK_FALSE(manifest->nodes.empty());
   }
 }
+
+TEST_CASE("32B and 72B do not fit one GPU, and 72B leaves 8 GiB of each of eight") {
+  const auto planned = [](const std::string& job, const std::string& cluster, int ranks) {
+    const std::string n = std::to_string(ranks);
+    const auto spec = load_job_spec(kConfigs + "/jobs/" + job,
+                                    {"groups.vision.mesh={sp: " + n + "}", "groups.text.mesh={tp: " + n + "}"}, {});
+    if (!spec.ok()) FAIL(spec.error().message);
+    const auto manifest = load_manifest(kConfigs + "/clusters/" + cluster, {});
+    if (!manifest.ok()) FAIL(manifest.error().message);
+    return plan_job(*spec, &*manifest, *read_model_config(spec->model.path), {0, 2});
+  };
+  CHECK(planned("qwen2.5-vl-32b-8gpu.yaml", "one-gpu.yaml", 1)
+            .error()
+            .message.find("has 79.0 GiB, its ranks need 249.2 GiB") != std::string::npos);
+  CHECK(planned("qwen2.5-vl-72b-16gpu.yaml", "one-gpu.yaml", 1)
+            .error()
+            .message.find("has 79.0 GiB, its ranks need 547.0 GiB") != std::string::npos);
+  const auto eight = planned("qwen2.5-vl-72b-16gpu.yaml", "one-node-8gpu.yaml", 8);
+  if (!eight.ok()) FAIL(eight.error().message);
+  CHECK(static_cast<double>(eight->slot_bytes[0]) / (1 << 30) == Approx(70.84).margin(0.01));
+}

@@ -19,10 +19,10 @@ JobSpec spec_of(const std::string& model, const std::string& rest) {
   return *s;
 }
 
-Result<JobPlan> plan(const JobSpec& spec, const Manifest* manifest = nullptr) {
+Result<JobPlan> plan(const JobSpec& spec, const Manifest* manifest = nullptr, Machine machine = {0, 2}) {
   const auto config = read_model_config(spec.model.path);
   if (!config.ok()) return config.error();
-  return plan_job(spec, manifest, *config, {0, 2});
+  return plan_job(spec, manifest, *config, machine);
 }
 
 const char* kSteps = "training: {steps: 1, global_batch: 4}\n";
@@ -80,6 +80,26 @@ TEST_CASE("a device that is too small is refused with the numbers") {
   const auto p = plan(spec_of("qwen2.5-vl-7b", kSteps), &*m);
   REQUIRE_FALSE(p.ok());
   CHECK(p.error().message.find("slot a:0 (cuda:0) has 79.0 GiB, its ranks need 139.0 GiB before any activation") == 0);
+}
+
+TEST_CASE("CPU slots of this machine are refused by the sum of their ranks, and only when that does not fit") {
+  const JobSpec spec = spec_of(
+      "qwen2.5-vl-3b", std::string("groups: {vision: {mesh: {sp: 2}}, text: {}}\nplacement: disjoint\n") + kSteps);
+  const auto known = plan(spec);
+  REQUIRE(known.ok());
+  int64_t sum = 0;
+  for (const int64_t bytes : known->slot_bytes) sum += bytes;
+  const auto fits = plan(spec, nullptr, {0, 2, sum});
+  REQUIRE(fits.ok());
+  CHECK(
+      render_plan(*fits, spec).find("all slots together take 69.17 GiB of 69.17 GiB that this machine has available") !=
+      std::string::npos);
+  CHECK(render_plan(*known, spec).find("how much memory a device has is not known") != std::string::npos);
+  const auto refused = plan(spec, nullptr, {0, 2, sum - 1});
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().message.find(
+            "this machine has 69.2 GiB of memory available, the ranks on its CPU slots need 69.2 GiB before any "
+            "activation (vision/0: weights 1.2 GiB") == 0);
 }
 
 TEST_CASE("a plan is shown as a table with the effective batch, and as JSON") {
