@@ -31,6 +31,7 @@ Result<PlannedRun> plan_run(JobSpec spec, const Manifest* manifest, bool trainin
   job.total_steps = run.spec.training.steps.value_or(0);
   job.log_every = run.spec.log_every;
   job.plan_text = render_plan(run.plan, run.spec);
+  job.warnings = run.plan.warnings;
   return run;
 }
 

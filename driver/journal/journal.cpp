@@ -2,6 +2,11 @@
 
 #include <sqlite3.h>
 
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
 namespace troupe::driver {
 namespace {
 
@@ -18,27 +23,51 @@ std::string text_of(sqlite3_stmt* statement, int column) {
   return text ? text : "";
 }
 
-}  // namespace
+/// A thread of its own carries out the writes.
+class SqliteJournal final : public Journal {
+ public:
+  explicit SqliteJournal(sqlite3* database) : database_(database) {}
+  ~SqliteJournal() override;
+  /// Takes the file and begins a term; once, before all else.
+  Status start(const std::string& path);
+  Term term() const override { return term_; }
+  void record_job(JournalledJob job, Done done) override;
+  void record_grant(const std::string& job, Generation generation, int64_t run_through, Done done) override;
+  void record_state(const std::string& job, const std::string& state, Done done) override;
+  Result<std::vector<JournalledJob>> jobs() override;
 
-Result<std::unique_ptr<Journal>> Journal::open(const std::string& path) {
-  sqlite3* database = nullptr;
-  if (sqlite3_open(path.c_str(), &database) != SQLITE_OK) {
-    Error error = failure(database, "cannot open " + path);
-    sqlite3_close(database);
-    return error;
-  }
-  std::unique_ptr<Journal> journal(new Journal(database));
-  sqlite3_busy_timeout(database, 2000);
-  const int code = sqlite3_exec(database, kSchema, nullptr, nullptr, nullptr);
+ private:
+  struct Write {
+    std::string sql;
+    std::vector<std::string> values;
+    Done done;
+  };
+  Status execute(const std::string& sql, const std::vector<std::string>& values);
+  Status begin_term();
+  void enqueue(Write write);
+  void run();
+
+  sqlite3* database_;
+  Term term_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Write> queue_;
+  bool closing_ = false, busy_ = false;
+  std::thread thread_;
+};
+
+Status SqliteJournal::start(const std::string& path) {
+  sqlite3_busy_timeout(database_, 2000);
+  const int code = sqlite3_exec(database_, kSchema, nullptr, nullptr, nullptr);
   if (code == SQLITE_BUSY)
     return make_error(ErrorCode::kFailedPrecondition, "journal " + path + " is held by another driver that is running");
-  if (code != SQLITE_OK) return failure(database, path);
-  TROUPE_RETURN_IF_ERROR(journal->begin_term());
-  journal->thread_ = std::thread([raw = journal.get()] { raw->run(); });
-  return journal;
+  if (code != SQLITE_OK) return failure(database_, path);
+  TROUPE_RETURN_IF_ERROR(begin_term());
+  thread_ = std::thread([this] { run(); });
+  return {};
 }
 
-Journal::~Journal() {
+SqliteJournal::~SqliteJournal() {
   {
     std::lock_guard lock(mutex_);
     closing_ = true;
@@ -48,7 +77,7 @@ Journal::~Journal() {
   sqlite3_close(database_);
 }
 
-Status Journal::begin_term() {
+Status SqliteJournal::begin_term() {
   TROUPE_RETURN_IF_ERROR(execute("INSERT INTO term(value) SELECT 1 + COALESCE(MAX(value), 0) FROM term", {}));
   sqlite3_stmt* statement = nullptr;
   if (sqlite3_prepare_v2(database_, "SELECT MAX(value) FROM term", -1, &statement, nullptr) != SQLITE_OK)
@@ -58,7 +87,7 @@ Status Journal::begin_term() {
   return {};
 }
 
-Status Journal::execute(const std::string& sql, const std::vector<std::string>& values) {
+Status SqliteJournal::execute(const std::string& sql, const std::vector<std::string>& values) {
   sqlite3_stmt* statement = nullptr;
   if (sqlite3_prepare_v2(database_, sql.c_str(), -1, &statement, nullptr) != SQLITE_OK) return failure(database_, sql);
   for (size_t i = 0; i < values.size(); ++i)
@@ -69,23 +98,23 @@ Status Journal::execute(const std::string& sql, const std::vector<std::string>& 
   return {};
 }
 
-void Journal::record_job(JournalledJob job, Done done) {
+void SqliteJournal::record_job(JournalledJob job, Done done) {
   enqueue({"INSERT OR REPLACE INTO job VALUES(?, ?, ?, ?, CAST(? AS INTEGER), CAST(? AS INTEGER))",
            {job.id, job.name, job.run_folder, job.state, std::to_string(job.generation), std::to_string(job.run_through)},
            std::move(done)});
 }
 
-void Journal::record_grant(const std::string& job, Generation generation, int64_t run_through, Done done) {
+void SqliteJournal::record_grant(const std::string& job, Generation generation, int64_t run_through, Done done) {
   enqueue({"UPDATE job SET generation = CAST(? AS INTEGER), run_through = CAST(? AS INTEGER) WHERE id = ?",
            {std::to_string(generation.value), std::to_string(run_through), job},
            std::move(done)});
 }
 
-void Journal::record_state(const std::string& job, const std::string& state, Done done) {
+void SqliteJournal::record_state(const std::string& job, const std::string& state, Done done) {
   enqueue({"UPDATE job SET state = ? WHERE id = ?", {state, job}, std::move(done)});
 }
 
-void Journal::enqueue(Write write) {
+void SqliteJournal::enqueue(Write write) {
   {
     std::lock_guard lock(mutex_);
     queue_.push_back(std::move(write));
@@ -93,7 +122,7 @@ void Journal::enqueue(Write write) {
   changed_.notify_all();
 }
 
-void Journal::run() {
+void SqliteJournal::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return closing_ || !queue_.empty(); });
@@ -110,7 +139,7 @@ void Journal::run() {
   }
 }
 
-Result<std::vector<JournalledJob>> Journal::jobs() {
+Result<std::vector<JournalledJob>> SqliteJournal::jobs() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return queue_.empty() && !busy_; });
   sqlite3_stmt* statement = nullptr;
@@ -126,6 +155,20 @@ Result<std::vector<JournalledJob>> Journal::jobs() {
   }
   sqlite3_finalize(statement);
   return jobs;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Journal>> Journal::open(const std::string& path) {
+  sqlite3* database = nullptr;
+  if (sqlite3_open(path.c_str(), &database) != SQLITE_OK) {
+    Error error = failure(database, "cannot open " + path);
+    sqlite3_close(database);
+    return error;
+  }
+  auto journal = std::make_unique<SqliteJournal>(database);
+  TROUPE_RETURN_IF_ERROR(journal->start(path));
+  return std::unique_ptr<Journal>(std::move(journal));
 }
 
 }  // namespace troupe::driver

@@ -29,6 +29,10 @@ Error unknown_job(const std::string& id) { return not_found("no job " + id + " a
 
 Result<std::unique_ptr<Driver>> Driver::create(DriverOptions options) {
   TROUPE_ASSIGN(auto journal, Journal::open(options.journal_path));
+  return create(std::move(options), std::move(journal));
+}
+
+std::unique_ptr<Driver> Driver::create(DriverOptions options, std::unique_ptr<Journal> journal) {
   std::unique_ptr<Driver> driver(new Driver(std::move(options), std::move(journal)));
   driver->loop_.post([raw = driver.get()] { raw->tick(); });
   return driver;

@@ -32,7 +32,9 @@ class Driver {
  public:
   using Watcher = std::function<void(const JobUpdate&)>;  // called on the owner loop; must not block
   using StoreReply = std::function<void(const StoreAnswer&)>;
+  /// With a journal of its own, at `options.journal_path`.
   static Result<std::unique_ptr<Driver>> create(DriverOptions options);
+  static std::unique_ptr<Driver> create(DriverOptions options, std::unique_ptr<Journal> journal);
   ~Driver();
 
   Term term() const { return journal_->term(); }

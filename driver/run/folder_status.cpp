@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -19,6 +20,20 @@ std::string file_text(const std::string& path) {
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
+}
+
+/// The last training step that metrics.jsonl speaks of; its last line may be cut.
+int64_t last_step(const std::string& folder) {
+  constexpr std::streamoff kTailBytes = 1 << 16;  // some hundred lines
+  std::ifstream file(folder + "/metrics.jsonl", std::ios::binary | std::ios::ate);
+  if (!file) return 0;
+  file.seekg(std::max<std::streamoff>(0, file.tellg() - std::streampos(kTailBytes)));
+  int64_t step = 0;
+  for (std::string line; std::getline(file, line);) {
+    const json row = json::parse(line, nullptr, false);
+    if (row.is_object() && row.contains("loss") && row.contains("step")) step = row.value("step", step);
+  }
+  return step;
 }
 
 /// A live run holds its folder's lock.
@@ -48,6 +63,7 @@ Result<json> folder_status(const std::string& folder) {
   std::error_code error;
   if (!fs::exists(folder + "/events.jsonl", error)) return not_found(folder + " is no run folder: it has no events.jsonl");
   json status = {{"run_folder", fs::absolute(folder).lexically_normal().string()}, {"phase", "unknown"}};
+  status["step"] = last_step(folder);
   std::istringstream events(file_text(folder + "/events.jsonl"));
   for (std::string line; std::getline(events, line);) {
     const json event = json::parse(line, nullptr, false);

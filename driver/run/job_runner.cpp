@@ -96,12 +96,14 @@ JobRunner::JobRunner(std::string id, PlannedJob job, std::unique_ptr<RunFolder> 
     }
   folder_->append_event("planned", generation_.value,
                         {{"job", id_}, {"placement", groups}, {"resume_from", resume_.path}});
+  for (const std::string& warning : job_.warnings)  // said with the plan
+    folder_->append_event("warning", generation_.value, {{"text", warning}});
   for (const std::string& reason : resume_.passed_over)
-    say("a newer checkpoint is not complete and is passed over: " + reason);
+    warn("a newer checkpoint is not complete and is passed over: " + reason);
   if (!resume_.path.empty()) say("resuming from " + resume_.path);
   if (!resume_.path.empty() && job_.total_steps > 0 && resume_.step >= job_.total_steps)
-    say("all " + std::to_string(job_.total_steps) + " steps are done already: nothing is left to train");
-  around_.journal->record_job({id_, job_.name, job_.run_folder, "waiting", generation_.value, 0}, nullptr);
+    warn("all " + std::to_string(job_.total_steps) + " steps are done already: nothing is left to train");
+  around_.journal->record_job({id_, job_.name, job_.run_folder, "waiting", generation_.value, 0}, journalled());
   schedule();
 }
 
@@ -134,7 +136,7 @@ void JobRunner::carry_out(const JobEffect& effect) {
     void operator()(const job_effect::PhaseChanged& e) {
       const std::string phase = job_phase_name(e.phase);
       self.folder_->append_event("phase", self.generation_.value, {{"phase", phase}});
-      self.around_.journal->record_state(self.id_, phase, nullptr);
+      self.around_.journal->record_state(self.id_, phase, self.journalled());
       self.say(phase);
       if (e.phase == JobPhase::kLoading)
         self.folder_->append_event("spawned", self.generation_.value, {{"hosts", self.hosts_json()}});
@@ -154,6 +156,11 @@ void JobRunner::carry_out(const JobEffect& effect) {
 }
 
 void JobRunner::say(const std::string& line) { around_.publish({JobUpdate::Kind::kLine, line, 0, ""}); }
+
+void JobRunner::warn(const std::string& text) {
+  folder_->append_event("warning", generation_.value, {{"text", text}});
+  say(text);
+}
 
 void JobRunner::start_index() {
   WorkerPeer* worker = around_.worker(job_.slots.front().node);
@@ -254,6 +261,8 @@ void JobRunner::task_line(const std::string& line) {
   for (const auto& [key, value] : summary.items())
     if (value.is_number()) text += " " + key + "=" + value.dump();
   say(text);
+  if (const auto bad = summary.value("bad", int64_t{0}); bad > 0)
+    warn(std::to_string(bad) + " records cannot be used and are left out (data.on_bad_record: skip)");
 }
 
 void JobRunner::host_hello(int slot, const std::string& incarnation, std::shared_ptr<HostPeer> peer) {
@@ -278,12 +287,24 @@ void JobRunner::assign(int slot) {
 
 void JobRunner::publish_grant(const GrantState& grant) {
   // Journalled before use: a grant that a restarted driver does not know of would be one that nobody gave.
-  around_.journal->record_grant(id_, generation_, grant.run_through, [this, grant, loop = around_.loop](Status) {
-    loop->post([this, grant] {
+  around_.journal->record_grant(id_, generation_, grant.run_through, [this, grant, loop = around_.loop](Status status) {
+    loop->post([this, grant, status = std::move(status)] {
+      if (!status.ok()) return journal_failed(status.error());
       for (const auto& host : peers_)
         if (host) host->grant(generation_, grant);
     });
   });
+}
+
+Journal::Done JobRunner::journalled() {
+  return [this, loop = around_.loop](Status status) {
+    if (!status.ok()) loop->post([this, error = status.error()] { journal_failed(error); });
+  };
+}
+
+void JobRunner::journal_failed(const Error& error) {
+  if (ended() || life_.phase() == JobPhase::kFinishing) return warn("journal: " + error.to_string());
+  handle(job_event::JournalFailed{error});
 }
 
 void JobRunner::terminate(milliseconds grace) {
@@ -416,7 +437,7 @@ void JobRunner::end(const Outcome& outcome) {
     result_["last_loss"] = last["loss"];
   else if (host_results_.contains("loss") && host_results_["loss"].is_number())
     result_["last_loss"] = host_results_["loss"];  // of the run that was resumed, when no step was left
-  around_.journal->record_state(id_, outcome.name(), nullptr);
+  around_.journal->record_state(id_, outcome.name(), journalled());
   folder_->append_event("ended", generation_.value,
                         {{"outcome", outcome.name()}, {"cause", cause}, {"steps_done", outcome.steps_done}});
   if (outcome.kind == OutcomeKind::kRefused && folder_->fresh())

@@ -81,6 +81,11 @@ class JobRunner {
   void end(const Outcome& outcome);
   void schedule();
   void say(const std::string& line);
+  /// Said, and kept in events.jsonl.
+  void warn(const std::string& text);
+  /// For writes that allow nothing: a failure is an event all the same.
+  Journal::Done journalled();
+  void journal_failed(const Error& error);
   void write_metrics(const std::vector<MetricsMerger::Line>& lines);
   void show_progress();
   std::string progress_text(const nlohmann::json& line);

@@ -252,6 +252,12 @@ void JobLife::on(const job_event::WorkerLost& event) {
   gather();
 }
 
+void JobLife::on(const job_event::JournalFailed& event) {
+  if (ending() || phase_ == JobPhase::kFinishing) return;  // nothing is granted any more
+  stop_with(failure("journal_failed", make_error(event.error.code, "the driver cannot journal what it does next: " +
+                                                                       event.error.message)));
+}
+
 void JobLife::on(const job_event::Cancel& event) {
   if (ending()) return;
   Outcome outcome;
@@ -264,8 +270,12 @@ void JobLife::on(const job_event::Cancel& event) {
 void JobLife::on(const job_event::Save&) {
   if (save_requested_ || ending() || phase_ == JobPhase::kFinishing || phase_ == JobPhase::kGathering) return;
   if (phase_ != JobPhase::kRunning) {
-    on(job_event::Cancel{true});
-    return;
+    if (options_.prepared_when_ready) return on(job_event::Cancel{true});  // an evaluation has nothing to resume
+    Outcome outcome;
+    outcome.kind = OutcomeKind::kStopped;
+    outcome.cause_kind = "stopped";
+    outcome.error = cancelled("stopped before the first step: there was nothing to save");
+    return stop_with(std::move(outcome));
   }
   save_requested_ = true;
   deadline_ = now_ + options_.save_grace;

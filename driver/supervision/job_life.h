@@ -88,6 +88,10 @@ struct LinkLost {
 struct WorkerLost {
   std::string node;
 };
+/// A write to the journal failed: what it would have allowed does not happen.
+struct JournalFailed {
+  Error error;
+};
 struct Cancel {
   bool interrupt = false;
 };  // interrupt: Ctrl-C
@@ -99,7 +103,7 @@ using JobEvent =
                  job_event::HostSpawned, job_event::SpawnFailed, job_event::HostHello, job_event::HostPhase,
                  job_event::HostReady, job_event::HostPrepared, job_event::HostStep, job_event::HostFinished,
                  job_event::HostError, job_event::HostExited, job_event::LinkLost, job_event::WorkerLost,
-                 job_event::Cancel, job_event::Save, job_event::Tick>;
+                 job_event::JournalFailed, job_event::Cancel, job_event::Save, job_event::Tick>;
 
 /// What is to be done about it, in this order.
 namespace job_effect {
@@ -110,7 +114,7 @@ struct AssignHost {
 };
 struct PublishGrant {
   GrantState grant;
-};
+};  // after it is journalled; JournalFailed when it cannot be
 struct Terminate {
   std::chrono::milliseconds grace;
 };  // every host and task that still lives
@@ -166,6 +170,7 @@ class JobLife {
   void on(const job_event::HostExited&);
   void on(const job_event::LinkLost&);
   void on(const job_event::WorkerLost&);
+  void on(const job_event::JournalFailed&);
   void on(const job_event::Cancel&);
   void on(const job_event::Save&);
   void on(const job_event::Tick&);

@@ -22,10 +22,11 @@ enum class OutcomeKind { kDone, kFailed, kRefused, kStopped, kCancelled };
 ///   spawn_failed     an actor host could not be started
 ///   index_failed     the index task died
 ///   refused          spec, model or data are not usable; the message says what would be
-///   stopped          SIGTERM or SIGUSR1: saved and resumable
+///   stopped          SIGTERM or SIGUSR1: saved (or stopped before there was anything to save) and resumable
 ///   save_timeout     SIGTERM or SIGUSR1, but saving outlasted the grace time
 ///   user_interrupt   Ctrl-C
 ///   cancelled        troupe cancel
+///   journal_failed   the driver could not journal what it was about to do
 ///   driver_error     a bug of the driver
 struct Outcome {
   OutcomeKind kind = OutcomeKind::kDone;

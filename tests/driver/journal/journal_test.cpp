@@ -1,8 +1,10 @@
 #include "driver/journal/journal.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <filesystem>
 #include <future>
 
@@ -41,6 +43,26 @@ TEST_CASE("A write's completion comes after the write") {
   (*journal)->record_job({"j", "n", "f", "s", 1, 3}, [&](Status status) { done.set_value(status.ok()); });
   CHECK(done.get_future().get());
   CHECK((*journal)->jobs()->size() == 1);
+}
+
+TEST_CASE("A write that finds no room on the disk says so") {
+  const std::string path =
+      std::filesystem::temp_directory_path() / ("troupe_journal_full_" + std::to_string(::getpid()));
+  auto journal = Journal::open(path);
+  REQUIRE(journal.ok());
+  rlimit usual{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &usual) == 0);
+  std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit tight{1, usual.rlim_max};  // no file of this process grows any more
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &tight) == 0);
+  std::promise<Status> done;
+  (*journal)->record_job({"j", "n", "f", "s", 1, 3}, [&](Status status) { done.set_value(std::move(status)); });
+  const Status status = done.get_future().get();
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &usual) == 0);
+  REQUIRE_FALSE(status.ok());
+  CHECK(status.error().message.find("journal") != std::string::npos);
+  journal->reset();
+  for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path + suffix);
 }
 
 TEST_CASE("A journal that cannot be opened names its path") {

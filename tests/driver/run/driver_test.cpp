@@ -34,6 +34,10 @@ class Mailbox {
     values_.pop_front();
     return value;
   }
+  bool empty() {
+    std::lock_guard lock(mutex_);
+    return values_.empty();
+  }
 
  private:
   std::mutex mutex_;
@@ -60,17 +64,40 @@ struct FakeHost final : HostPeer {
   Mailbox<std::string> refused;
 };
 
+/// A journal whose disk is full from its first grant on.
+struct FullJournal final : Journal {
+  Term term() const override { return Term(1); }
+  void record_job(JournalledJob, Done done) override { answer(done, {}); }
+  void record_grant(const std::string&, Generation, int64_t, Done done) override {
+    full = true;
+    answer(done, {});
+  }
+  void record_state(const std::string&, const std::string&, Done done) override { answer(done, {}); }
+  Result<std::vector<JournalledJob>> jobs() override { return std::vector<JournalledJob>(); }
+
+ private:
+  void answer(const Done& done, Status status) {
+    if (full) status = internal_error("journal: database or disk is full");
+    if (done) done(std::move(status));
+  }
+  bool full = false;
+};
+
 /// A driver with one node and a job of two hosts.
 struct Stage {
-  explicit Stage(milliseconds register_timeout = milliseconds(60000)) {
+  explicit Stage(milliseconds register_timeout = milliseconds(60000), std::unique_ptr<Journal> journal = nullptr) {
     root = fs::temp_directory_path() / ("troupe_driver_test_" + std::to_string(::getpid()));
     fs::create_directories(root);
     DriverOptions options;
     options.workers = {{"a", "10.0.0.1"}};
     options.register_timeout = register_timeout;
-    driver = std::move(*Driver::create(std::move(options)));
+    if (journal)
+      driver = Driver::create(std::move(options), std::move(journal));
+    else
+      driver = std::move(*Driver::create(std::move(options)));
     PlannedJob job;
     job.name = "job";
+    job.warnings = {"a plan's warning"};
     job.run_folder = root / "run";
     job.slots = {{"a", 0, "cpu", 1, "127.0.0.1"}, {"a", 1, "cpu", 1, "127.0.0.1"}};
     job.group_names = {"vision", "text"};
@@ -189,6 +216,37 @@ TEST_CASE("A worker of an older driver's cluster, an unknown node and a second w
   CHECK_FALSE(stage.driver->worker_registered("b", "w1", 0, stage.worker).ok());
   stage.register_worker();
   CHECK_FALSE(stage.driver->worker_registered("a", "w2", 0, stage.worker).ok());
+}
+
+TEST_CASE("A grant that cannot be journalled is not given, and the job ends with that cause") {
+  Stage stage(milliseconds(60000), std::make_unique<FullJournal>());
+  stage.start_hosts();
+  for (int slot : {0, 1}) {
+    stage.report(job_event::HostPrepared{slot, 1});
+    stage.report(job_event::HostReady{slot});
+  }
+  stage.worker->terminated.take();
+  stage.worker->terminated.take();
+  for (int slot : {0, 1}) stage.exit(slot, 0, SIGTERM);
+  const auto result = stage.result();
+  CHECK(result["outcome"] == "failed");
+  CHECK(result["cause"]["kind"] == "journal_failed");
+  CHECK(result["cause"]["message"].get<std::string>().find("disk is full") != std::string::npos);
+  for (int slot : {0, 1}) CHECK(stage.hosts[slot]->granted.empty());
+}
+
+TEST_CASE("Warnings of the plan and records that are left out are events") {
+  Stage stage;
+  stage.driver->host_report(stage.id, [](JobRunner& runner) { runner.task_line(R"({"samples": 5, "bad": 3})"); });
+  CHECK(stage.driver->cancel(stage.id).ok());
+  CHECK(stage.result()["exit_code"] == 130);
+  std::ifstream events(stage.root / "run/events.jsonl");
+  std::vector<std::string> warnings;
+  for (std::string line; std::getline(events, line);)
+    if (const auto event = nlohmann::json::parse(line); event["kind"] == "warning") warnings.push_back(event["text"]);
+  REQUIRE(warnings.size() == 2);
+  CHECK(warnings[0] == "a plan's warning");
+  CHECK(warnings[1].find("3 records") == 0);
 }
 
 TEST_CASE("A rendezvous wait is cancelled when its job ends") {

@@ -61,6 +61,17 @@ TEST_CASE("A folder that a run holds is in its last phase, one that nobody holds
   CHECK(run.status()["hosts"][0]["phase"] == "lost");
 }
 
+TEST_CASE("The step of a run that was killed is the last of its metrics, evaluations and a cut line left aside") {
+  Run run;
+  CHECK(run.status()["step"] == 0);
+  for (int step = 1; step <= 3000; ++step)
+    run.folder->append_metrics("{\"step\": " + std::to_string(step) + ", \"loss\": 1.5, \"grad_norm\": 2.5}\n");
+  run.folder->append_metrics("{\"step\": 2999, \"eval_loss\": 1.0}\n{\"step\": 30");
+  run.folder.reset();
+  CHECK(run.status()["phase"] == "lost");
+  CHECK(run.status()["step"] == 3000);
+}
+
 TEST_CASE("A folder without events is no run folder") {
   const auto status = folder_status("/");
   REQUIRE_FALSE(status.ok());

@@ -244,6 +244,37 @@ TEST_CASE("A save that comes too late to cut anything off leaves the job done") 
   CHECK(stage.outcome->kind == OutcomeKind::kDone);
 }
 
+TEST_CASE("A journal that cannot be written ends the job with that cause, unless all work is done") {
+  Stage stage;
+  stage.to_running();
+  stage.send(JournalFailed{internal_error("no space left")});
+  CHECK(stage.terminated);
+  for (int slot : {0, 1}) stage.send(HostExited{slot, stage.exit(0, SIGTERM)});
+  REQUIRE(stage.outcome);
+  CHECK(stage.outcome->exit_code() == 1);
+  CHECK(stage.outcome->cause_kind == "journal_failed");
+  CHECK(stage.outcome->error.to_string().find("no space left") != std::string::npos);
+  Stage done;
+  done.to_running();
+  for (int slot : {0, 1}) done.send(HostFinished{slot});
+  done.send(JournalFailed{internal_error("no space left")});
+  for (int slot : {0, 1}) done.send(HostExited{slot, done.exit(0)});
+  REQUIRE(done.outcome);
+  CHECK(done.outcome->kind == OutcomeKind::kDone);
+}
+
+TEST_CASE("A save before the first step ends the job as stopped: there is nothing to save") {
+  Stage stage;
+  stage.to_loading();
+  stage.send(Save{});
+  CHECK(stage.terminated);
+  for (int slot : {0, 1}) stage.send(HostExited{slot, stage.exit(0, SIGTERM)});
+  REQUIRE(stage.outcome);
+  CHECK(stage.outcome->exit_code() == 75);
+  CHECK(stage.outcome->cause_kind == "stopped");
+  CHECK(stage.outcome->steps_done == 0);
+}
+
 TEST_CASE("A save that outlasts its grace time is a failure") {
   Stage stage;
   stage.to_running();
@@ -299,10 +330,22 @@ TEST_CASE("In any order of events a job ends exactly once and never grants after
     bool stopped = false;
     for (int count = 0; count < 60 && !stage.outcome; ++count) {
       const int slot = static_cast<int>(random() % 2);
-      const JobEvent events[] = {WorkersReady{}, IndexDone{}, HostSpawned{slot, 9}, HostHello{slot}, HostReady{slot},
-                                 HostPrepared{slot, static_cast<int64_t>(random() % 20)}, HostStep{slot, static_cast<int64_t>(random() % 6)},
-                                 HostFinished{slot}, HostError{slot, unavailable("x")}, HostExited{slot, stage.exit(1)}, LinkLost{slot},
-                                 WorkerLost{"b"}, Cancel{}, Save{}, Tick{}};
+      const JobEvent events[] = {WorkersReady{},
+                                 IndexDone{},
+                                 HostSpawned{slot, 9},
+                                 HostHello{slot},
+                                 HostReady{slot},
+                                 HostPrepared{slot, static_cast<int64_t>(random() % 20)},
+                                 HostStep{slot, static_cast<int64_t>(random() % 6)},
+                                 HostFinished{slot},
+                                 HostError{slot, unavailable("x")},
+                                 HostExited{slot, stage.exit(1)},
+                                 LinkLost{slot},
+                                 WorkerLost{"b"},
+                                 JournalFailed{internal_error("full")},
+                                 Cancel{},
+                                 Save{},
+                                 Tick{}};
       stage.send(events[random() % (sizeof(events) / sizeof(events[0]))], static_cast<int64_t>(random() % 3000));
       if (stopped) REQUIRE_FALSE(stage.has<job_effect::PublishGrant>());
       stopped = stopped || stage.terminated;
