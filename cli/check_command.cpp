@@ -1,5 +1,6 @@
 #include <sys/wait.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -27,8 +28,9 @@ Result<int> run_to_end(const std::vector<std::string>& command) {
   TROUPE_ASSIGN(const pid_t pid, start_program(command));
   const int status = wait_for_program(pid);
   if (WIFEXITED(status)) return WEXITSTATUS(status);
-  return internal_error(command[0] + " was ended by signal " +
-                        std::to_string(WIFSIGNALED(status) ? WTERMSIG(status) : 0));
+  for (int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1})
+    if (WTERMSIG(status) == number) return kExitStopped;
+  return internal_error(command[0] + " was ended by signal " + std::to_string(WTERMSIG(status)));
 }
 
 Result<int> check(const RunOptions& options) {
