@@ -10,11 +10,12 @@
 #include <sstream>
 #include <thread>
 
-#include "base/error_json.h"
 #include "base/config/job_spec_parser.h"
+#include "base/error_json.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/exit_codes.h"
+#include "cli/log_lines.h"
 #include "cli/planning.h"
 #include "cli/rpc/driver_client.h"
 #include "cli/signals.h"
@@ -141,7 +142,8 @@ int print_logs(const std::string& folder, const std::string& group, int rank, bo
                             (rank < 0 ? "" : " of rank " + std::to_string(rank))), as_json);
   for (const std::string& file : files) {
     driver::LogFilter filter(group, rank);
-    std::fputs((filter.pass(file_text(file)) + filter.rest()).c_str(), stdout);
+    const std::string text = log_text(filter.pass(file_text(file)) + filter.rest(), file, as_json);
+    std::fwrite(text.data(), 1, text.size(), stdout);
   }
   return kExitDone;
 }
@@ -235,8 +237,9 @@ int logs_command(const ClientOptions& options, const std::string& group, int ran
     client = std::move(*connected);
   }
   const auto [status, interrupted] = interruptible(*client, [&] {
-    return client->logs(job, group, rank, follow, [](const std::string& text) {
-      std::fwrite(text.data(), 1, text.size(), stdout);
+    return client->logs(job, group, rank, follow, [&](const std::string& text) {
+      const std::string lines = log_text(text, "", options.json);
+      std::fwrite(lines.data(), 1, lines.size(), stdout);
       std::fflush(stdout);
     });
   });

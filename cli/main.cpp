@@ -6,6 +6,7 @@
 
 #include "base/config/diagnostics.h"
 #include "base/error_json.h"
+#include "base/version/version.h"
 #include "cli/bench_dispatch.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
@@ -209,7 +210,7 @@ std::optional<Error> unknown_verb(const CLI::App& app, int argc, char** argv) {
 
 int run_main(int argc, char** argv) {
   CLI::App app("Troupe trains vision-language models whose parts need different parallelism.", "troupe");
-  app.set_version_flag("--version", std::string("troupe ") + TROUPE_VERSION + " (" + TROUPE_BUILD + ")");
+  app.set_version_flag("--version", "troupe " + version_text());
   app.require_subcommand(1);
   app.fallthrough(false);
   app.footer(
@@ -221,8 +222,7 @@ int run_main(int argc, char** argv) {
   add_cluster(app, given);
   add_clients(app, given);
   add_others(app, given);
-  for (CLI::App* command : app.get_subcommands({}))
-    command->set_version_flag("--version", std::string("troupe ") + TROUPE_VERSION + " (" + TROUPE_BUILD + ")");
+  for (CLI::App* command : app.get_subcommands({})) command->set_version_flag("--version", "troupe " + version_text());
   const bool json = std::find(argv, argv + argc, std::string_view("--json")) != argv + argc;  // before it can be parsed
   if (const auto unknown = unknown_verb(app, argc, argv)) return report(*unknown, json);
   try {

@@ -1,6 +1,7 @@
 #include "actors/host/host.h"
 
 #include <ATen/Parallel.h>
+#include <spdlog/spdlog.h>
 
 #include <chrono>
 #include <cmath>
@@ -172,6 +173,8 @@ Status Host::train_step(StepInput& input, StepClock& clock) {
     if (actor->group() == job_->decoder && actor->rank() == 0)
       line = step_line(*job_, input.plan, outcome, time, skipped_total_, attempt_);
   job_->control->report_step(step, line, local_line(*job_, actors_, peaks));
+  if (outcome.skipped && is_leader(*job_))
+    spdlog::warn("step {} is skipped: its loss or a gradient was not finite", step);
   if (outcome.skipped && skipped_in_row_ >= job_->spec.training.max_skipped)
     return make_error(ErrorCode::kFailedPrecondition,
                       "the loss or a gradient was not finite in " + std::to_string(skipped_in_row_) +

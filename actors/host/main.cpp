@@ -13,16 +13,16 @@
 #include "actors/host/device.h"
 #include "actors/host/host.h"
 #include "actors/host/memory.h"
+#include "actors/rpc/host_log.h"
 #include "base/error_json.h"
+#include "base/version/version.h"
 
 namespace troupe {
 namespace {
 
-std::string describe_host(const HostAssignment& a) {
-  std::string text = "slot " + std::to_string(a.self.value);
-  for (size_t g = 0; g < a.group_slots.size(); ++g)
-    for (size_t r = 0; r < a.group_slots[g].size(); ++r)
-      if (a.group_slots[g][r] == a.self.value) text += ", group " + std::to_string(g) + " rank " + std::to_string(r);
+std::string describe_host(const HostAssignment& assignment) {
+  std::string text = "slot " + std::to_string(assignment.self.value);
+  for (const auto& [group, rank] : actors_of(assignment)) text += ", " + group + "/" + std::to_string(rank);
   return text;
 }
 
@@ -47,7 +47,6 @@ int host_command(int argc, char** argv) {
   if (status.ok()) return 0;
   Error error = status.error();
   if (error.origin.empty()) error.origin = describe_host((*control)->assignment());
-  std::fprintf(stderr, "troupe-actor: %s\n", error.to_string().c_str());
   (*control)->report_error(error);
   return 1;
 }
@@ -96,6 +95,10 @@ int main(int argc, char** argv) {
   setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128", /*overwrite=*/0);
   troupe::install_counting_allocator();
   const std::string verb = argc > 1 ? argv[1] : "";
+  if (verb == "--version") {
+    std::printf("troupe-actor %s\n", troupe::version_text().c_str());
+    return 0;
+  }
   if (verb == "host") return troupe::host_command(argc, argv);
   if (verb == "devices") return troupe::devices_command(argc, argv);
   if (verb == "check") return troupe::check_command(argc, argv);

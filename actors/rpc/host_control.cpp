@@ -1,4 +1,5 @@
 #include <grpcpp/support/sync_stream.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -6,9 +7,11 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "actors/host/control.h"
+#include "actors/rpc/host_log.h"
 #include "actors/rpc/store_client.h"
 #include "proto/page/progress_page.h"
 #include "proto/rpc/control.grpc.pb.h"
@@ -91,6 +94,7 @@ class RpcHostControl final : public HostControl {
   }
 
   ~RpcHostControl() override {
+    warnings_.reset();
     flush(milliseconds(500));
     {
       std::lock_guard lock(mutex_);
@@ -118,6 +122,8 @@ class RpcHostControl final : public HostControl {
     if (lost_)
       return unavailable("the driver at " + arguments_.driver + " closed the connection before it assigned work");
     if (!in_time) return deadline_exceeded("no assignment from the driver at " + arguments_.driver + " within 60 s");
+    lock.unlock();
+    open_log();
     return {};
   }
 
@@ -128,11 +134,13 @@ class RpcHostControl final : public HostControl {
     wire::HostMessage message;
     message.set_phase(phase);
     post(std::move(message));
+    log_->line(phase);
   }
   void report_ready() override {
     wire::HostMessage message;
     message.set_ready(true);
     post(std::move(message));
+    log_->line("ready");
   }
   void report_prepared(int64_t step, const std::vector<int64_t>& bad_samples) override {
     std::lock_guard lock(mutex_);
@@ -160,23 +168,28 @@ class RpcHostControl final : public HostControl {
     message.mutable_evaluation()->set_step(step);
     message.mutable_evaluation()->set_json(json);
     post(std::move(message));
+    log_->line("evaluation after step " + std::to_string(step));
   }
   void report_event(const std::string& kind, const std::string& json) override {
     wire::HostMessage message;
     message.mutable_event()->set_kind(kind);
     message.mutable_event()->set_json(json);
     post(std::move(message));
+    log_->line(kind + " " + json);
   }
   void report_error(const Error& error) override {
     wire::HostMessage message;
     *message.mutable_error() = to_message(error);
+    log_->line("error: " + error.to_string());
     // A driver that cannot be told learns of the end from the worker.
     static_cast<void>(post_and_wait(std::move(message), kErrorTimeout));
   }
   Status report_finished(const std::string& result_json) override {
     wire::HostMessage message;
     message.set_finished(result_json);
-    return post_and_wait(std::move(message), kAnswerTimeout);
+    const Status told = post_and_wait(std::move(message), kAnswerTimeout);
+    log_->line(told.ok() ? "finished" : "finished, but " + told.error().to_string());
+    return told;
   }
 
   Result<Grant> wait_grant(int64_t step, milliseconds timeout) override {
@@ -221,6 +234,19 @@ class RpcHostControl final : public HostControl {
   bool stop_requested() const override { return stop_.load(std::memory_order_relaxed); }
 
  private:
+  /// Everything that is reported is a line of the log too; steps are in metrics.jsonl.
+  void open_log() {
+    log_ = std::make_unique<HostLog>(assignment_);
+    const SlotInfo& slot = assignment_.slots[static_cast<size_t>(assignment_.self.value)];
+    log_->line("job " + assignment_.job_id + ", generation " + std::to_string(assignment_.generation.value) +
+               ": node " + slot.node + ", slot " + std::to_string(slot.index) + ", " + slot.device + ", pid " +
+               std::to_string(::getpid()));
+    warnings_ = std::make_unique<WarningTap>([this](const std::string& text) {
+      report_event("warning",
+                   nlohmann::json{{"text", text}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    });
+  }
+
   /// Under the lock: the pace of steps, by which it is known how long the grants will last.
   void note_step(int64_t step) {
     const auto now = Clock::now();
@@ -355,6 +381,8 @@ class RpcHostControl final : public HostControl {
   HostArguments arguments_;
   std::unique_ptr<ProgressPage> page_;
   std::unique_ptr<KvStore> store_;
+  std::unique_ptr<HostLog> log_;  // from the assignment on
+  std::unique_ptr<WarningTap> warnings_;
   std::unique_ptr<wire::HostLink::Stub> stub_;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientReaderWriter<wire::HostMessage, wire::HostCommand>> stream_;

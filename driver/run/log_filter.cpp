@@ -1,7 +1,8 @@
 #include "driver/run/log_filter.h"
 
-#include <cstdlib>
 #include <utility>
+
+#include "base/log/log_tag.h"
 
 namespace troupe::driver {
 
@@ -23,13 +24,8 @@ std::string LogFilter::rest() {
 }
 
 bool LogFilter::concerns(const std::string& line) const {
-  const size_t open = line.find('[');
-  const size_t slash = line.find('/', open);
-  const size_t close = line.find(']', slash);
-  if (open == std::string::npos || slash == std::string::npos || close == std::string::npos || close == slash + 1) return true;
-  const std::string group = line.substr(open + 1, slash - open - 1), rank = line.substr(slash + 1, close - slash - 1);
-  if (group.empty() || rank.find_first_not_of("0123456789") != std::string::npos || group.find_first_of(" []") != std::string::npos) return true;
-  return (group_.empty() || group_ == group) && (rank_ < 0 || rank_ == std::atoi(rank.c_str()));
+  const auto tag = tag_of_line(line);
+  return !tag || ((group_.empty() || group_ == tag->group) && (rank_ < 0 || rank_ == tag->rank));
 }
 
 }  // namespace troupe::driver

@@ -135,6 +135,11 @@ int index_verb(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "index") == 0) return index_verb(argc, argv);
+  if (argc > 1 && std::strcmp(argv[1], "check") == 0) {
+    std::printf("checking as %d\n", static_cast<int>(::getpid()));
+    std::fflush(stdout);
+    for (;;) ::pause();  // until it is killed
+  }
   auto control = connect_host_control(argc, argv);
   if (!control) {
     std::fprintf(stderr, "%s\n", control.error().to_string().c_str());

@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <filesystem>
+#include <sstream>
 
 #include "tests/multiproc/sandbox.h"
 
@@ -124,6 +125,24 @@ TEST_CASE("SIGTERM saves a checkpoint, exits with 75, and --resume auto goes on 
   CHECK(resumed.output.find("resuming from " + box.path("run") + "/checkpoints/step-") != std::string::npos);
 }
 
+TEST_CASE("SIGTERM before the first step exits with 75, and --resume auto starts afresh") {
+  Sandbox box;
+  box.script("steps 5\nslow_load_ms 60000\n");
+  const int pid = box.start({"run", box.path("job.yaml"), "--run-dir", box.path("run")});
+  REQUIRE(eventually([&] { return host_pids(box).size() == 2; }));
+  box.signal_alone(pid, SIGTERM);
+  const Ended run = box.wait(pid);
+  INFO(run.output);
+  REQUIRE(run.code == 75);
+  CHECK(box.json("run/result.json")["cause"]["kind"] == "stopped");
+  CHECK(box.json("run/result.json")["steps_done"] == 0);
+  box.script("steps 5\n");
+  const Ended again = box.run({"run", box.path("job.yaml"), "--run-dir", box.path("run"), "--resume", "auto"});
+  INFO(again.output);
+  CHECK(again.code == 0);
+  CHECK(box.json("run/result.json")["steps_done"] == 5);
+}
+
 TEST_CASE("kill -9 of troupe run leaves no process and no socket") {
   Sandbox box;
   box.script("steps 100000\nstep_ms 20\n");
@@ -141,6 +160,21 @@ TEST_CASE("kill -9 of troupe run leaves no process and no socket") {
   CHECK(eventually([&] { return !alive(pids[0]) && !alive(pids[1]); }, seconds(10)));
   CHECK(eventually([&] { return !fs::exists(folder); }, seconds(10)));
   CHECK(processes_with(box.path("run")).empty());
+}
+
+TEST_CASE("A check that is ended or killed takes its actor program with it") {
+  Sandbox box;
+  const int number = GENERATE(SIGTERM, SIGKILL);
+  const int pid = box.start({"check", box.path("job.yaml")});
+  REQUIRE(eventually([&] { return box.output(pid).find("checking as ") != std::string::npos; }));
+  const std::string said = box.output(pid);
+  const int actor = std::stoi(said.substr(said.find("checking as ") + 12));
+  CHECK(alive(actor));
+  box.signal_alone(pid, number);
+  const Ended check = box.wait(pid);
+  CHECK(check.code == (number == SIGTERM ? 130 : 0));
+  CHECK(check.signal == (number == SIGTERM ? 0 : SIGKILL));
+  CHECK(eventually([&] { return !alive(actor); }, seconds(10)));
 }
 
 TEST_CASE("A refusal while loading exits with 2 and leaves no run folder") {
@@ -176,6 +210,14 @@ TEST_CASE("Status and logs of a run folder work while it runs and after its end"
   const Ended logs = box.run({"logs", box.path("run"), "--group", "text", "--rank", "0"});
   CHECK(logs.output.find("fake host of slot 1") != std::string::npos);
   CHECK(logs.output.find("fake host of slot 0") == std::string::npos);
+  std::istringstream lines(box.run({"logs", box.path("run"), "--group", "text", "--json"}).output);
+  bool found = false;
+  for (std::string line; std::getline(lines, line);) {
+    const auto object = nlohmann::json::parse(line);
+    CHECK(object["file"] == box.path("run") + "/logs/local-1.log");
+    found = found || object["line"].get<std::string>().find("fake host of slot 1") != std::string::npos;
+  }
+  CHECK(found);
   const int follower = box.start({"logs", box.path("run") + "/", "--follow"});
   CHECK(eventually([&] { return box.output(follower).find("fake host of slot 1") != std::string::npos; }));
   box.signal_alone(pid, SIGINT);

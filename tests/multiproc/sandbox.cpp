@@ -104,7 +104,7 @@ std::string Sandbox::manifest(const std::string& launch, const std::string& more
 int Sandbox::start(std::vector<std::string> arguments) {
   const std::string verb = arguments.front();
   arguments.insert(arguments.begin(), TROUPE_BINARY_DIR "/bin/troupe");
-  if (verb == "run" || verb == "eval" || verb == "driver" || verb == "worker")
+  if (verb == "run" || verb == "eval" || verb == "check" || verb == "driver" || verb == "worker")
     arguments.insert(arguments.end(), {"--actor", TROUPE_BINARY_DIR "/bin/troupe_fake_host"});
   return start_program(std::move(arguments));
 }

@@ -1,0 +1,21 @@
+# cmake -DSOURCE=DIR -DOUT=FILE -P WriteCommit.cmake: writes a header that names the commit of a source tree, or "unknown" where
+# there is no repository. The file changes only when the commit does, so that nothing is compiled again without need.
+set(commit "unknown")
+if(EXISTS "${SOURCE}/.git")
+  find_program(GIT git)
+  if(GIT)
+    execute_process(COMMAND "${CMAKE_COMMAND}" -E env GIT_OPTIONAL_LOCKS=0 "${GIT}" -C "${SOURCE}" describe --always --dirty --abbrev=12 --exclude=*
+                    OUTPUT_VARIABLE described OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed TIMEOUT 20)
+    if(NOT failed AND described MATCHES "^[0-9a-f]+(-dirty)?$")
+      set(commit "${described}")
+    endif()
+  endif()
+endif()
+set(text "#define TROUPE_COMMIT \"${commit}\"\n")
+set(before "")
+if(EXISTS "${OUT}")
+  file(READ "${OUT}" before)
+endif()
+if(NOT text STREQUAL before)
+  file(WRITE "${OUT}" "${text}")
+endif()
