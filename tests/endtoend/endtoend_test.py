@@ -237,14 +237,19 @@ class EndToEnd(unittest.TestCase):
             self.assertLess(abs(x - y), 0.02 * x)
 
     def test_an_exported_model_is_evaluated_alike(self):
-        run = self.run_job("trained", export="end")
+        job, run = self.folder / "eval.yaml", self.folder / "trained"
+        job.write_text(spec(export="end") + f"eval: {{sources: [{{path: {SHAPES}/eval.jsonl, image_root: {SHAPES}/images, take: 20}}], every: 2}}\n")
+        self.troupe("run", job, "--run-dir", run)
         for name in ("config.json", "tokenizer.json", "model.safetensors"):
             self.assertTrue((run / "export" / name).exists(), name)
-        job = self.folder / "eval.yaml"
-        job.write_text(spec() + f"eval: {{sources: [{{path: {SHAPES}/eval.jsonl, image_root: {SHAPES}/images, take: 20}}]}}\n")
+        last = [row for row in self.metrics(run) if "eval_loss" in row][-1]
+        self.assertEqual(last["step"], 4)
         own = json.loads(self.troupe("eval", job, "--model", run / "export", "--json").stdout)
         other = json.loads(self.troupe("eval", job, "--model", run / "export", "--json", "--shuffle-images").stdout)
         self.assertEqual(own["eval_samples"], 20)
+        for key in ("eval_samples", "eval_tokens", "eval_accuracy", "eval_exact"):
+            self.assertEqual(own[key], last[key], key)
+        self.assertLessEqual(abs(own["eval_loss"] - last["eval_loss"]), 1e-6 * last["eval_loss"])
         self.assertNotEqual(own["eval_loss"], other["eval_loss"])
 
     def damaged_records(self, end=b"\xff\xd9"):
@@ -336,13 +341,52 @@ class EndToEnd(unittest.TestCase):
         self.troupe("run", self.folder / "saved.yaml", "--run-dir", run, "--resume", "auto", "--set", f"training.steps={last + 2}")
         self.assertEqual([step for step, _, _ in self.losses(run)], list(range(1, last + 3)))
 
-    def test_kill_9_of_the_run_leaves_no_process(self):
-        run, process = self.start("abandoned")
+    def test_kill_9_of_the_run_leaves_no_process_no_segment_and_no_socket(self):
+        run, process = self.start("abandoned", placement="disjoint")
         events = read_lines(run / "events.jsonl")
-        pids = [h["pid"] for e in events if e["kind"] == "spawned" for h in e["hosts"]]
+        pids = {h["pid"] for e in events if e["kind"] == "spawned" for h in e["hosts"]}
+        self.assertEqual(len(pids), 4)
+        sockets = pathlib.Path((run / ".driver").read_text().strip().removeprefix("unix:")).parent
+        self.assertTrue(sockets.is_dir())
+        named = {line.split()[-1] for pid in pids for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines() if "/dev/shm/" in line}
+
+        def left():
+            segments = [row for row in pathlib.Path("/proc/sysvipc/shm").read_text().splitlines()[1:] if int(row.split()[4]) in pids]
+            return segments + [p for p in {*map("/proc/{}".format, pids), *named, sockets} if pathlib.Path(p).exists()]
+
+        self.assertTrue(left())
         process.kill()
         process.wait(timeout=10)
-        wait_for(lambda: not any(pathlib.Path(f"/proc/{p}").exists() for p in pids), 10, "hosts to be gone")
+        wait_for(lambda: not left(), 10, "hosts, segments and sockets to be gone")
+
+    def test_logs_say_who_wrote_them_and_can_be_picked_by_rank(self):
+        run = self.run_job("logged", vision="sp: 1", text="tp: 2")
+        everything = self.troupe("logs", run).stdout.splitlines()
+        for actor in ("vision/0", "text/0", "text/1"):
+            mine = [line for line in everything if line.startswith(f"[{actor}] ")]
+            for word in (" job ", "loading the weights", " ready", " finished"):
+                self.assertTrue(any(word in line for line in mine), (actor, word, mine))
+        picked = [json.loads(line) for line in self.troupe("logs", run, "--group", "text", "--rank", "1", "--json").stdout.splitlines()]
+        self.assertGreater(len(picked), 3)
+        for row in picked:
+            self.assertEqual((row["group"], row["rank"]), ("text", 1), row)
+            self.assertTrue(row["line"].startswith("[text/1] "), row)
+            self.assertEqual(pathlib.Path(row["file"]).parent, run / "logs")
+
+    def test_the_first_line_comes_within_2_seconds_and_a_refusal_within_5(self):
+        patience = 10 if b"__asan_init" in pathlib.Path(TROUPE).read_bytes() else 1
+        begin = time.monotonic()
+        process = subprocess.Popen([TROUPE, "run", self.write(), "--run-dir", self.folder / "run"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.assertTrue(process.stdout.readline().strip())
+        self.assertLess(time.monotonic() - begin, 2 * patience)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        job = self.write()
+        for wrong in ("model.path=" + str(self.folder), "groups.text.mesh.tp=7", "training.stepps=1", "data.sources=[{path: nothing.jsonl}]"):
+            begin = time.monotonic()
+            self.troupe("run", job, "--set", wrong, "--run-dir", self.folder / "refused", code=2)
+            self.assertLess(time.monotonic() - begin, 5 * patience, wrong)
+        self.assertFalse((self.folder / "refused").exists())
 
     def test_two_nodes_train_over_tls(self):
         manifest = self.folder / "cluster.yaml"
