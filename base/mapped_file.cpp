@@ -1,6 +1,5 @@
 #include "base/mapped_file.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,15 +8,19 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/regular_file.h"
+
 namespace troupe {
 
 Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return not_found("cannot open " + path + ": " + std::strerror(errno));
+  const Result<int> opened = open_regular_file(path);
+  if (!opened.ok()) return not_found("cannot open " + path + ": " + opened.error().message);
+  const int fd = *opened;
   struct stat info {};
-  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+  if (::fstat(fd, &info) != 0) {
+    const int reason = errno;
     ::close(fd);
-    return not_found(path + " is not a file");
+    return not_found("cannot open " + path + ": " + std::strerror(reason));
   }
   const auto size = static_cast<size_t>(info.st_size);
   void* data = nullptr;

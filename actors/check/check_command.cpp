@@ -16,6 +16,7 @@
 #include "base/config/job_spec_parser.h"
 #include "base/config/yaml_tree.h"
 #include "base/error_json.h"
+#include "base/regular_file.h"
 
 namespace troupe {
 namespace {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/json_text.h"
 #include "base/mapped_file.h"
 
 namespace troupe {
@@ -17,14 +18,16 @@ using Json = nlohmann::json;
 Result<std::optional<std::string>> template_in_json(const std::string& path) {
   if (!std::filesystem::exists(path)) return std::optional<std::string>();
   TROUPE_ASSIGN(const auto file, MappedFile::open(path));
+  const Result<Json> parsed = parse_json(file->bytes());
+  if (!parsed.ok()) return invalid_argument(path + " " + parsed.error().message);
   try {
-    const Json root = Json::parse(file->bytes());
+    const Json& root = *parsed;
     const Json found = root.is_object() ? root.value("chat_template", Json()) : Json();
     if (found.is_string()) return std::optional(found.get<std::string>());
     for (const auto& item : found.is_array() ? found : Json::array())
       if (item.value("name", std::string()) == "default") return std::optional(item.at("template").get<std::string>());
   } catch (const Json::exception& e) {
-    return invalid_argument(path + " is not valid JSON: " + std::string(e.what()));
+    return invalid_argument(path + " holds no chat_template that is understood: " + json_complaint(e));
   }
   return std::optional<std::string>();
 }

@@ -1,9 +1,11 @@
 #include "actors/data/processor_config.h"
 
 #include <array>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/mapped_file.h"
 
 namespace troupe {
@@ -11,33 +13,108 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::optional<int64_t> whole_number(const Json& node, const char* key) {
-  const auto found = node.find(key);
-  if (found == node.end() || found->is_null()) return std::nullopt;
-  return found->get<int64_t>();
-}
+constexpr size_t kShownBytes = 80;  // of a value in a message
+constexpr int64_t kBicubic = 3;     // as Pillow numbers its filters
 
-void read_channels(const Json& node, const char* key, std::array<double, 3>& values) {
-  const auto found = node.find(key);
-  if (found == node.end() || found->is_null()) return;
-  if (found->is_number()) {
-    values.fill(found->get<double>());
-  } else {
-    for (size_t c = 0; c < 3; ++c) values[c] = found->at(c).get<double>();
+/// Reads one file's keys. The first thing that is wrong stays; what is asked for behind it is left alone.
+class Reader {
+ public:
+  Reader(std::string path, std::string prefix) : path_(std::move(path)), prefix_(std::move(prefix)) {}
+
+  const std::optional<Error>& error() const { return error_; }
+
+  void integer(const Json& node, const char* key, std::optional<int64_t>& out) {
+    const Json* value = find(node, key);
+    if (value == nullptr) return;
+    if (!value->is_number_unsigned() || *value < 1 || *value > INT32_MAX)
+      return bad(key, *value, "an integer from 1 to 2147483647");
+    out = value->get<int64_t>();
   }
-}
+
+  void positive(const Json& node, const char* key, double& out) {
+    const Json* value = find(node, key);
+    if (value == nullptr) return;
+    if (!is_finite(*value) || value->get<double>() <= 0) return bad(key, *value, "a number above 0");
+    out = value->get<double>();
+  }
+
+  /// One number for all channels, or three.
+  void channels(const Json& node, const char* key, bool above_zero, std::array<double, 3>& out) {
+    const Json* value = find(node, key);
+    if (value == nullptr) return;
+    const char* valid =
+        above_zero ? "three numbers above 0, or one for all channels" : "three numbers, or one for all channels";
+    const auto fits = [&](const Json& number) {
+      return is_finite(number) && (!above_zero || number.get<double>() > 0);
+    };
+    if (!value->is_array()) {
+      if (!fits(*value)) return bad(key, *value, valid);
+      return out.fill(value->get<double>());
+    }
+    if (value->size() != out.size()) return bad(key, *value, valid);
+    for (size_t c = 0; c < out.size(); ++c) {
+      if (!fits((*value)[c])) return bad(key, *value, valid);
+      out[c] = (*value)[c].get<double>();
+    }
+  }
+
+  bool flag(const Json& node, const char* key, bool otherwise) {
+    const Json* value = find(node, key);
+    if (value == nullptr) return otherwise;
+    if (value->is_boolean()) return value->get<bool>();
+    bad(key, *value, "true, false");
+    return otherwise;
+  }
+
+  /// A key of which only one value is built.
+  void only(const Json& node, const char* key, const Json& built, const char* valid) {
+    const Json* value = find(node, key);
+    if (value != nullptr && *value != built) bad(key, *value, valid);
+  }
+
+ private:
+  static bool is_finite(const Json& value) { return value.is_number() && std::isfinite(value.get<double>()); }
+
+  const Json* find(const Json& node, const char* key) const {
+    if (error_) return nullptr;
+    const auto found = node.find(key);
+    return found == node.end() || found->is_null() ? nullptr : &*found;
+  }
+
+  void bad(const char* key, const Json& value, const std::string& valid) {
+    std::string text = value.dump(-1, ' ', true);
+    if (text.size() > kShownBytes) text = text.substr(0, kShownBytes) + "...";
+    error_ =
+        invalid_argument(path_ + ": key '" + prefix_ + key + "': value " + text + " is not valid; valid: " + valid);
+  }
+
+  std::string path_, prefix_;
+  std::optional<Error> error_;
+};
 
 /// The limits have had three spellings; the plain keys go before those inside of `size`, as in the published processor.
-void read_limits(const Json& node, ProcessorConfig& config) {
-  const Json size = node.value("size", Json::object());
-  if (size.is_object()) {
-    for (const char* key : {"shortest_edge", "min_pixels"})
-      if (auto value = whole_number(size, key)) config.min_pixels = value;
-    for (const char* key : {"longest_edge", "max_pixels"})
-      if (auto value = whole_number(size, key)) config.max_pixels = value;
+void read_limits(Reader& reader, const Json& node, ProcessorConfig& config) {
+  const auto size = node.find("size");
+  if (size != node.end() && size->is_object()) {
+    for (const char* key : {"shortest_edge", "min_pixels"}) reader.integer(*size, key, config.min_pixels);
+    for (const char* key : {"longest_edge", "max_pixels"}) reader.integer(*size, key, config.max_pixels);
   }
-  if (auto value = whole_number(node, "min_pixels")) config.min_pixels = value;
-  if (auto value = whole_number(node, "max_pixels")) config.max_pixels = value;
+  reader.integer(node, "min_pixels", config.min_pixels);
+  reader.integer(node, "max_pixels", config.max_pixels);
+}
+
+void read_values(Reader& reader, const Json& node, ProcessorConfig& config) {
+  reader.channels(node, "image_mean", false, config.mean);
+  reader.channels(node, "image_std", true, config.deviation);
+  reader.positive(node, "rescale_factor", config.rescale);
+  if (!reader.flag(node, "do_rescale", true)) config.rescale = 1;
+  if (!reader.flag(node, "do_normalize", true)) {
+    config.mean.fill(0);
+    config.deviation.fill(1);
+  }
+  reader.only(node, "do_resize", true, "true");
+  reader.only(node, "do_convert_rgb", true, "true");
+  reader.only(node, "resample", kBicubic, "3 (bicubic)");
 }
 
 }  // namespace
@@ -49,19 +126,20 @@ Result<ProcessorConfig> read_processor_config(const std::string& folder) {
   if (nested) path = folder + "/processor_config.json";
   if (!std::filesystem::exists(path)) return config;
   TROUPE_ASSIGN(const auto file, MappedFile::open(path));
-  try {
-    Json node = Json::parse(file->bytes());
-    if (nested) node = node.value("image_processor", Json::object());
-    read_limits(node, config);
-    read_channels(node, "image_mean", config.mean);
-    read_channels(node, "image_std", config.deviation);
-    config.rescale = node.value("rescale_factor", config.rescale);
-    config.patch_size = whole_number(node, "patch_size");
-    config.temporal_patch_size = whole_number(node, "temporal_patch_size");
-    config.merge_size = whole_number(node, "merge_size");
-  } catch (const Json::exception& e) {
-    return invalid_argument(path + " is not understood: " + e.what());
-  }
+  Result<Json> parsed = parse_json(file->bytes());
+  if (!parsed.ok()) return invalid_argument(path + ": " + parsed.error().message);
+  Json node = *std::move(parsed);
+  if (nested && node.is_object())
+    node = node.contains("image_processor") ? Json(node["image_processor"]) : Json::object();
+  if (!node.is_object())
+    return invalid_argument(path + ": is not a JSON object" + (nested ? " with an object image_processor" : ""));
+  Reader reader(path, nested ? "image_processor." : "");
+  read_limits(reader, node, config);
+  read_values(reader, node, config);
+  reader.integer(node, "patch_size", config.patch_size);
+  reader.integer(node, "temporal_patch_size", config.temporal_patch_size);
+  reader.integer(node, "merge_size", config.merge_size);
+  if (reader.error()) return *reader.error();
   return config;
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/data/record_table.h"
+#include "base/json_text.h"
 
 namespace troupe {
 namespace {
@@ -306,25 +307,6 @@ Status read_record(const Json& object, const std::vector<std::string>& pictures,
   return check_placeholders(record);
 }
 
-/// Where the byte `at` of a text that begins at `begin` stands.
-std::string place_of(std::string_view text, size_t at, TextPlace begin) {
-  at = std::min(at, text.size());
-  const auto before = text.substr(0, at);
-  const auto lines = std::count(before.begin(), before.end(), '\n');
-  const size_t last = before.rfind('\n');
-  const auto column = lines > 0 ? at - last : static_cast<size_t>(begin.column) + at;
-  return "line " + std::to_string(begin.line + lines) + ", column " + std::to_string(column);
-}
-
-/// The library's words without its prefix: "[json.exception.parse_error.101] parse error at line 1, column 5: ...".
-std::string words_of(const Json::exception& e) {
-  std::string what = e.what();
-  if (const size_t bracket = what.find("] "); bracket != std::string::npos) what = what.substr(bracket + 2);
-  if (const size_t colon = what.find(": "); what.starts_with("parse error at") && colon != std::string::npos)
-    what = what.substr(colon + 2);
-  return what;
-}
-
 }  // namespace
 
 const char* role_name(Role role) {
@@ -356,13 +338,11 @@ Status parse_record(std::string_view json, Record& record, const RecordSpelling&
 
 Status parse_record_with_pictures(std::string_view json, const std::vector<std::string>& pictures, Record& record,
                                   const RecordSpelling& spelling, TextPlace begin) {
+  TROUPE_ASSIGN(const Json object, parse_json(json, begin));
   try {
-    return read_record(Json::parse(json.begin(), json.end()), pictures, spelling, record);
-  } catch (const Json::parse_error& e) {
-    const size_t at = e.byte > 0 ? e.byte - 1 : 0;
-    return invalid_argument("is not valid JSON at " + place_of(json, at, begin) + ": " + words_of(e));
+    return read_record(object, pictures, spelling, record);
   } catch (const Json::exception& e) {
-    return invalid_argument("is not valid JSON: " + words_of(e));
+    return invalid_argument("cannot be read: " + json_complaint(e));
   }
 }
 

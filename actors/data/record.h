@@ -7,6 +7,7 @@
 
 #include "base/config/job_spec.h"
 #include "base/result.h"
+#include "base/text_place.h"
 
 namespace troupe {
 
@@ -30,11 +31,6 @@ struct Record {
 inline constexpr std::string_view kImagePlaceholder = "<image>";
 /// Placeholders in the user turns, which is where they count; elsewhere the word is text.
 size_t count_placeholders(const Record& record);
-
-/// A place in a file, both counted from 1; columns in bytes.
-struct TextPlace {
-  int64_t line = 1, column = 1;
-};
 
 /// Parses one JSON object. On failure the message is the reason for the report and `record.id` is filled if the object
 /// has one. Checks roles, their order and the number of placeholders; opens no image. `spelling` goes before the table

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/data/text_normalizer.h"
+#include "base/json_text.h"
 #include "base/mapped_file.h"
 
 namespace troupe {
@@ -16,6 +17,23 @@ using Json = nlohmann::json;
 // What a ByteLevel step splits by when it is not told to leave that to a Split step.
 constexpr const char* kByteLevelPattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+
+constexpr int64_t kMaxId = (1 << 24) - 1;  // what one table of the vocabulary can be made for
+
+/// Enters a token, once for each spelling and each id. `where` is the part of the file that names it.
+Status add_token(const std::string& where, const std::string& spelling, const Json& id, std::unordered_map<std::string, int64_t>& ids,
+                 std::unordered_map<int64_t, std::string>& spellings) {
+  const std::string token = where + " '" + spelling + "'";
+  if (!id.is_number_unsigned() || id > kMaxId)
+    return invalid_argument(token + " has the id " + id.dump() + "; valid: an integer from 0 to " + std::to_string(kMaxId));
+  const auto number = id.get<int64_t>();
+  const auto [by_spelling, new_spelling] = ids.emplace(spelling, number);
+  if (by_spelling->second != number)
+    return invalid_argument(token + " has the id " + id.dump() + " and the id " + std::to_string(by_spelling->second));
+  const auto [by_id, new_id] = spellings.emplace(number, spelling);
+  if (by_id->second != spelling) return invalid_argument(token + " has the id " + id.dump() + ", which is that of '" + by_id->second + "'");
+  return {};
+}
 
 std::string type_of(const Json& node) {
   return node.is_object() ? node.value("type", std::string("?")) : std::string("?");
@@ -75,15 +93,16 @@ Status read_merges(const Json& node, std::vector<ByteLevelBpe::Merge>& merges) {
   return {};
 }
 
-Result<std::unique_ptr<ByteLevelBpe>> read_model(const Json& model,
-                                                 std::unordered_map<std::string, int64_t>& vocabulary) {
+Result<std::unique_ptr<ByteLevelBpe>> read_model(const Json& model, std::unordered_map<std::string, int64_t>& vocabulary,
+                                                 std::unordered_map<int64_t, std::string>& spellings) {
   if (type_of(model) != "BPE" && model.contains("type"))
     return invalid_argument("model '" + type_of(model) + "' is not understood; BPE is");
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
     if (model.contains(key) && model[key].is_string() && !model[key].get<std::string>().empty())
       return invalid_argument(std::string("model.") + key + " is not understood");
   if (model.value("byte_fallback", false)) return invalid_argument("model.byte_fallback is not understood");
-  vocabulary = model.at("vocab").get<std::unordered_map<std::string, int64_t>>();
+  for (const auto& [spelling, id] : model.at("vocab").items())
+    TROUPE_RETURN_IF_ERROR(add_token("model.vocab: token", spelling, id, vocabulary, spellings));
   std::vector<ByteLevelBpe::Merge> merges;
   TROUPE_RETURN_IF_ERROR(read_merges(model.at("merges"), merges));
   return ByteLevelBpe::create(vocabulary, merges);
@@ -96,22 +115,27 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::load(const std::string& folder) {
   t->file_ = folder + "/tokenizer.json";
   TROUPE_ASSIGN(const auto file, MappedFile::open(t->file_));
   t->content_hash_ = XXH3_64bits(file->bytes().data(), file->bytes().size());
+  const Result<Json> parsed = parse_json(file->bytes());
+  if (!parsed.ok()) return invalid_argument(t->file_ + " " + parsed.error().message);
   try {
-    const Json root = Json::parse(file->bytes());
+    const Json& root = *parsed;
     TROUPE_RETURN_IF_ERROR(read_normalizer(root.value("normalizer", Json()), t->nfc_));
     TROUPE_RETURN_IF_ERROR(read_pre_tokenizer(root.at("pre_tokenizer"), t->splits_));
-    auto bpe = read_model(root.at("model"), t->ids_);
+    std::unordered_map<int64_t, std::string> spellings;
+    auto bpe = read_model(root.at("model"), t->ids_, spellings);
     if (!bpe.ok()) return wrap(bpe.error(), t->file_);
     t->bpe_ = std::move(bpe).value();
     for (const auto& added : root.value("added_tokens", Json::array())) {
-      const AddedToken token{added.at("content").get<std::string>(), added.at("id").get<int64_t>()};
-      t->ids_[token.spelling] = token.id;
+      const auto spelling = added.at("content").get<std::string>();
+      if (const Status entered = add_token("added_tokens: token", spelling, added.at("id"), t->ids_, spellings); !entered.ok())
+        return wrap(entered.error(), t->file_);
+      const AddedToken token{spelling, t->ids_.at(spelling)};
       t->added_spellings_[token.id] = token.spelling;
       if (!added.value("special", false) && !token.spelling.empty())
         t->plain_added_[static_cast<unsigned char>(token.spelling[0])].push_back(token);
     }
   } catch (const Json::exception& e) {
-    return invalid_argument(t->file_ + " is not a tokenizer file that is understood: " + e.what());
+    return invalid_argument(t->file_ + " is not a tokenizer file that is understood: " + json_complaint(e));
   }
   for (const auto& [spelling, id] : t->ids_) t->largest_id_ = std::max(t->largest_id_, id);
   for (auto& tokens : t->plain_added_)

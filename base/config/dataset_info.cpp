@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/config/diagnostics.h"
+#include "base/json_text.h"
+#include "base/regular_file.h"
 
 namespace troupe {
 namespace {
@@ -81,11 +82,12 @@ Result<DataSource> read_dataset(const Json& entry, const fs::path& folder) {
 }  // namespace
 
 Result<std::vector<DataSource>> read_dataset_info(const std::string& path, const std::vector<std::string>& names) {
-  std::ifstream in(path);
-  if (!in) return not_found("cannot open " + path);
+  TROUPE_ASSIGN(const std::string text, read_text_file(path));
+  const Result<Json> parsed = parse_ordered_json(text);
+  if (!parsed.ok()) return invalid_argument(path + " " + parsed.error().message);
   std::vector<DataSource> sources;
   try {
-    const Json root = Json::parse(in);
+    const Json& root = *parsed;
     if (!root.is_object()) return invalid_argument(path + " is no list of data sets by name");
     std::vector<std::string> known;
     for (const auto& item : root.items()) known.push_back(item.key());
@@ -97,7 +99,7 @@ Result<std::vector<DataSource>> read_dataset_info(const std::string& path, const
       sources.push_back(std::move(source).value());
     }
   } catch (const Json::exception& e) {
-    return invalid_argument(path + " cannot be read: " + e.what());
+    return invalid_argument(path + " cannot be read: " + json_complaint(e));
   }
   return sources;
 }

@@ -4,6 +4,7 @@
 
 #include "base/config/job_spec_reader.h"
 #include "base/config/key_table.h"
+#include "base/regular_file.h"
 
 namespace troupe {
 namespace {

@@ -9,6 +9,7 @@
 #include "base/config/key_table.h"
 #include "base/config/scalars.h"
 #include "base/config/section.h"
+#include "base/regular_file.h"
 
 namespace troupe {
 namespace {

@@ -6,10 +6,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <sstream>
 
 extern char** environ;
@@ -18,6 +14,7 @@ namespace troupe {
 namespace {
 
 constexpr size_t kMaxNodes = 1'000'000;
+constexpr size_t kMaxDepth = 64;  // the parser and everything that walks a tree recurse
 
 /// Builds the tree from the parser's events.
 class TreeBuilder : public YAML::EventHandler {
@@ -48,12 +45,12 @@ class TreeBuilder : public YAML::EventHandler {
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {
-    open(leaf(mark, YamlKind::kSequence), anchor);
+    open(mark, leaf(mark, YamlKind::kSequence), anchor);
   }
   void OnSequenceEnd() override { close(); }
   void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
                   YAML::EmitterStyle::value) override {
-    open(leaf(mark, YamlKind::kMap), anchor);
+    open(mark, leaf(mark, YamlKind::kMap), anchor);
   }
   void OnMapEnd() override { close(); }
 
@@ -80,7 +77,9 @@ class TreeBuilder : public YAML::EventHandler {
     for (const auto& i : n.items) total += count(i);
     return total;
   }
-  void open(YamlNode n, YAML::anchor_t anchor) {
+  void open(const YAML::Mark& mark, YamlNode n, YAML::anchor_t anchor) {
+    if (stack_.size() >= kMaxDepth)
+      throw YAML::ParserException(mark, "nested deeper than " + std::to_string(kMaxDepth) + " levels");
     Frame frame;
     frame.node = std::move(n);
     frame.anchor = anchor;
@@ -317,16 +316,6 @@ void apply_override(YamlNode& root, const std::string& option, Diagnostics& diag
   if (parent->is_map())
     for (YamlEntry& e : parent->entries)
       if (e.key == path.back()) e.place = place;
-}
-
-Result<std::string> read_text_file(const std::string& path) {
-  std::error_code ec;
-  if (std::filesystem::is_directory(path, ec)) return not_found(path + ": is a folder, expected a file");
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return not_found(path + ": cannot be read: " + std::strerror(errno));
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
 }
 
 }  // namespace troupe

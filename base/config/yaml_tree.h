@@ -54,7 +54,4 @@ void expand_variables(YamlNode& node, const Environment& environment, Diagnostic
 /// position, the value is YAML, `null` removes the key. The value's place is the option itself.
 void apply_override(YamlNode& root, const std::string& option, Diagnostics& diagnostics);
 
-/// The whole file as text. NotFound names path and reason.
-Result<std::string> read_text_file(const std::string& path);
-
 }  // namespace troupe

@@ -1,11 +1,12 @@
 #include "base/model/model_config.h"
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <sstream>
 #include <utility>
+
+#include "base/json_text.h"
+#include "base/regular_file.h"
 
 namespace troupe {
 namespace {
@@ -152,17 +153,12 @@ void read_text(Reader& r, const std::string& file, TextConfig& t) {
 }
 
 Result<Json> parse_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return not_found(path + ": cannot be read; a model folder needs a config.json");
-  std::stringstream text;
-  text << in.rdbuf();
-  try {
-    Json j = Json::parse(text.str());
-    if (!j.is_object()) return invalid_argument(path + ": is not a JSON object");
-    return j;
-  } catch (const Json::exception& e) {
-    return invalid_argument(path + ": is not valid JSON: " + e.what());
-  }
+  const Result<std::string> text = read_text_file(path);
+  if (!text.ok()) return make_error(text.error().code, text.error().message + "; a model folder needs a config.json");
+  Result<Json> parsed = parse_json(*text);
+  if (!parsed.ok()) return invalid_argument(path + ": " + parsed.error().message);
+  if (!parsed->is_object()) return invalid_argument(path + ": is not a JSON object");
+  return parsed;
 }
 
 Status check_architecture(const std::string& path, const Json& root) {

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 
+#include "base/json_text.h"
+#include "base/mapped_file.h"
 #include "base/model/parameter.h"
 
 namespace troupe {
@@ -26,12 +26,11 @@ std::vector<std::string> weight_files(const std::string& folder) {
 }
 
 Result<std::map<std::string, std::string>> read_index(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return not_found(path + ": cannot be read");
-  std::stringstream text;
-  text << in.rdbuf();
+  TROUPE_ASSIGN(const auto mapped, MappedFile::open(path));
+  const Result<Json> parsed = parse_json(mapped->bytes());
+  if (!parsed.ok()) return invalid_argument(path + ": " + parsed.error().message);
   try {
-    const Json j = Json::parse(text.str());
+    const Json& j = *parsed;
     std::map<std::string, std::string> out;
     for (const auto& [name, file] : j.at("weight_map").items()) {
       const std::string shard = file.get<std::string>();
@@ -44,7 +43,7 @@ Result<std::map<std::string, std::string>> read_index(const std::string& path) {
     if (out.empty()) return invalid_argument(path + ": its weight_map is empty");
     return out;
   } catch (const Json::exception& e) {
-    return invalid_argument(path + ": is not a weight index: " + e.what());
+    return invalid_argument(path + ": is not a weight index: " + json_complaint(e));
   }
 }
 

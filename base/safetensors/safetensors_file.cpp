@@ -1,6 +1,5 @@
 #include "base/safetensors/safetensors_file.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +11,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+
+#include "base/json_text.h"
+#include "base/regular_file.h"
 
 namespace troupe {
 namespace {
@@ -50,13 +52,16 @@ bool is_offsets(const Json& j) {
 Result<Json> parse_json(const std::string& path, const char* text, uint64_t length) {
   std::set<std::string> seen;
   std::string doubled;
+  bool too_deep = false;
   auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
     if (event == Json::parse_event_t::key && depth == 1 && !seen.insert(parsed.get<std::string>()).second)
       doubled = parsed.get<std::string>();
-    return true;
+    too_deep = too_deep || depth >= kMaxJsonDepth;
+    return !too_deep;
   };
   try {
     Json header = Json::parse(text, text + length, watch);
+    if (too_deep) return data_loss(path + ": the safetensors header is nested deeper than " + std::to_string(kMaxJsonDepth) + " levels");
     if (!doubled.empty()) return data_loss(path + ": tensor '" + doubled + "' occurs twice in the header");
     if (!header.is_object()) return data_loss(path + ": the safetensors header is not a JSON object");
     return header;
@@ -140,12 +145,14 @@ Result<std::shared_ptr<SafetensorsFile>> SafetensorsFile::open(const std::string
 }
 
 Status SafetensorsFile::map(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return not_found(path + ": cannot be opened: " + std::strerror(errno));
+  const Result<int> opened = open_regular_file(path);
+  if (!opened.ok()) return not_found(path + ": cannot be opened: " + opened.error().message);
+  const int fd = *opened;
   struct stat st {};
-  if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+  if (fstat(fd, &st) != 0) {
+    const int error = errno;
     close(fd);
-    return invalid_argument(path + ": is not a regular file");
+    return not_found(path + ": cannot be measured: " + std::strerror(error));
   }
   size_ = static_cast<uint64_t>(st.st_size);
   if (size_ < 8) {

@@ -8,6 +8,7 @@
 
 #include "base/config/job_spec_parser.h"
 #include "base/config/scalars.h"
+#include "base/regular_file.h"
 
 // The defaults that docs/job-spec.md states, held against the spec that nothing was written into.
 

@@ -114,6 +114,12 @@ TEST_CASE("D20: conversations that are empty, null or missing are refused by nam
   CHECK(good(with_turns(R"({"from": "human", "value": "q"}, {"from": "gpt", "value": ""})")).turns[1].text.empty());
 }
 
+TEST_CASE("A record that is nested too deep, or has a key twice, is refused") {
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  CHECK(says(R"({"z": )" + deep + R"(, "conversations": []})", "is nested deeper than 512 levels"));
+  CHECK(says(R"({"id": "a", "conversations": [], "id": "b"})", "has the key 'id' twice"));
+}
+
 TEST_CASE(
     "What is no JSON object is refused, a lone surrogate and a broken UTF-8 byte included, and the id is kept when "
     "there is one") {

@@ -577,6 +577,20 @@ TEST_CASE("aliases are copied and an explosion of them is refused") {
   CHECK(complaint(bomb) == "j.yaml: its aliases expand to more than a million values");
 }
 
+TEST_CASE("a spec that is nested very deep is refused with its line, in every form of nesting") {
+  for (const size_t levels : {size_t{65}, size_t{200'000}}) {
+    const std::string lists = "name: a\nz: " + std::string(levels, '[') + std::string(levels, ']') + "\n";
+    CHECK(complaint(lists).find("j.yaml:2: is not valid YAML: nested deeper than 64 levels") == 0);
+    CHECK(complaint("name: a\nz: " + std::string(levels, '[')).find("nested deeper than 64 levels") != std::string::npos);
+  }
+  std::string maps = "name: a\nz: ";
+  for (int i = 0; i < 10'000; ++i) maps += "{a: ";
+  CHECK(complaint(maps).find("nested deeper than 64 levels") != std::string::npos);
+  std::string items = "- ";
+  for (int i = 0; i < 10'000; ++i) items += "- ";
+  CHECK(complaint(items).find("nested deeper than 64 levels") != std::string::npos);
+}
+
 TEST_CASE("a window of steps to trace is two step numbers, and ranks are those of the job") {
   CHECK(with_more("profile: {steps: [2, 4], ranks: all}") == "(accepted)");
   CHECK(with_more("profile: {steps: [2, 2], ranks: [vision/0, text/0]}") == "(accepted)");

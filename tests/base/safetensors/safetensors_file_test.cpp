@@ -122,5 +122,8 @@ TEST_CASE("a header that lies is refused before anything is believed") {
       complaint(with_header(
           R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
           "xxxxxxxx")) == "tensor 'a' occurs twice in the header");
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  CHECK(complaint(with_header(R"({"a":{"dtype":"F32","shape":)" + deep + R"(,"data_offsets":[0,4]}})", "xxxx")) ==
+        "the safetensors header is nested deeper than 512 levels");
   CHECK(SafetensorsFile::open("/nowhere").error().code == ErrorCode::kNotFound);
 }
