@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/printable_text.h"
+
 namespace troupe {
 
 Status Diagnostics::to_status() const {
@@ -12,7 +14,7 @@ Status Diagnostics::to_status() const {
   std::string text;
   std::string last;
   for (const auto& [place, message] : sorted) {
-    std::string line = place.to_string() + ": " + message;
+    std::string line = printable(place.to_string() + ": " + message, /*keep_lines=*/false);
     if (line == last) continue;
     text += (text.empty() ? "" : "\n") + line;
     last = std::move(line);

@@ -10,7 +10,8 @@
 namespace troupe {
 namespace {
 
-constexpr int64_t kMany = int64_t{1} << 40;
+// What a machine can hold or a run can last: a number beyond it is a slip, and would be found out only by waiting.
+constexpr int64_t kMaxSteps = 1'000'000'000, kMaxBatch = 1 << 17, kMaxTokens = 10'000'000, kMaxPixels = 1 << 30;
 
 bool is_plain_name(const std::string& name) {
   const bool good = std::all_of(name.begin(), name.end(),
@@ -25,6 +26,7 @@ void check_name(const Section& s, const std::string& key, const std::string& nam
 
 void path_key(const Section& s, const std::string& key, const std::string& folder, std::string& out) {
   s.string(key, out);
+  if (s.has(key) && out.empty()) s.bad_value(key, "\"\"", "a path");
   if (!out.empty()) out = resolve_path(out, folder);
 }
 
@@ -164,7 +166,7 @@ void read_synthetic(const Section& s, std::optional<SyntheticData>& out) {
   SyntheticData d;
   s.integer("images", d.images, 0, 10'000);
   s.integer("text_tokens", d.text_tokens, 1, 10'000'000);
-  s.integer("samples", d.samples, 1, kMany);
+  s.integer("samples", d.samples, 1, kMaxTokens);
   if (const YamlNode* n = s.find("pixels")) {
     const auto size = n->kind == YamlKind::kScalar ? parse_pixel_size(n->text) : std::nullopt;
     if (size) {
@@ -177,10 +179,11 @@ void read_synthetic(const Section& s, std::optional<SyntheticData>& out) {
   out = d;
 }
 
-void optional_integer(const Section& s, const std::string& key, std::optional<int64_t>& out, int64_t minimum) {
+void optional_integer(const Section& s, const std::string& key, std::optional<int64_t>& out, int64_t minimum,
+                      int64_t maximum) {
   if (!s.has(key)) return;
   int64_t value = minimum - 1;
-  s.integer(key, value, minimum, kMany);
+  s.integer(key, value, minimum, maximum);
   if (value >= minimum) out = value;
 }
 
@@ -199,13 +202,13 @@ void read_data(const Section& s, const std::string& folder, DataSpec& d) {
   read_synthetic(s.section("synthetic"), d.synthetic);
   s.boolean("shuffle", d.shuffle);
   s.boolean("balance", d.balance);
-  s.integer("max_sample_tokens", d.max_sample_tokens, 1, kMany);
+  s.integer("max_sample_tokens", d.max_sample_tokens, 1, kMaxTokens);
   s.choice<TooLong>("too_long", d.too_long,
                     {{"fail", TooLong::kFail}, {"skip", TooLong::kSkip}, {"truncate_text", TooLong::kTruncateText}});
-  s.integer("pack_tokens", d.pack_tokens, 0, kMany);
+  s.integer("pack_tokens", d.pack_tokens, 0, kMaxTokens);
   s.integer("sort_window", d.sort_window, 0, 1 << 20);
-  optional_integer(s, "min_pixels", d.min_pixels, 1);
-  optional_integer(s, "max_pixels", d.max_pixels, 1);
+  optional_integer(s, "min_pixels", d.min_pixels, 1, kMaxPixels);
+  optional_integer(s, "max_pixels", d.max_pixels, 1, kMaxPixels);
   s.choice<Supervise>("supervise", d.supervise, {{"all", Supervise::kAll}, {"last", Supervise::kLast}});
   integer_or_auto(s, "workers", d.workers);
   s.choice<OnBadRecord>("on_bad_record", d.on_bad_record, {{"fail", OnBadRecord::kFail}, {"skip", OnBadRecord::kSkip}});
@@ -214,8 +217,8 @@ void read_data(const Section& s, const std::string& folder, DataSpec& d) {
 void read_eval(const Section& s, const Section& data, const std::string& folder, EvalSpec& e) {
   s.number("split", e.split, 0, 0.9);
   e.sources = read_data_sources(s, data, folder);
-  s.integer("every", e.every, 0, kMany);
-  s.integer("max_samples", e.max_samples, 0, kMany);
+  s.integer("every", e.every, 0, kMaxSteps);
+  s.integer("max_samples", e.max_samples, 0, kMaxSteps);
 }
 
 void read_optimizer(const Section& s, OptimizerSpec& o) {
@@ -240,12 +243,12 @@ void read_schedule(const Section& s, ScheduleSpec& c) {
       "type", c.type,
       {{"cosine", ScheduleKind::kCosine}, {"linear", ScheduleKind::kLinear}, {"constant", ScheduleKind::kConstant}});
   s.number("warmup_ratio", c.warmup_ratio, 0, 1);
-  optional_integer(s, "warmup_steps", c.warmup_steps, 0);
+  optional_integer(s, "warmup_steps", c.warmup_steps, 0, kMaxSteps);
   s.number("min_ratio", c.min_ratio, 0, 1);
 }
 
 void read_training(const Section& s, TrainingSpec& t) {
-  optional_integer(s, "steps", t.steps, 1);
+  optional_integer(s, "steps", t.steps, 1, kMaxSteps);
   if (s.has("epochs")) {
     double epochs = 0;
     s.number("epochs", epochs, 0, 1e6);
@@ -254,10 +257,10 @@ void read_training(const Section& s, TrainingSpec& t) {
     else if (const YamlNode* n = s.find("epochs"); n && parse_number(n->text) == 0.0)
       s.bad_value("epochs", n->describe(), "a number above 0");
   }
-  s.integer("global_batch", t.global_batch, 1, kMany);
+  s.integer("global_batch", t.global_batch, 1, kMaxBatch);
   const Section micro = s.section("microbatch");
-  micro.integer("samples", t.microbatch_samples, 1, kMany);
-  micro.integer("tokens", t.microbatch_tokens, 1, kMany);
+  micro.integer("samples", t.microbatch_samples, 1, kMaxBatch);
+  micro.integer("tokens", t.microbatch_tokens, 1, kMaxTokens);
   if (micro.has("samples") && micro.has("tokens")) micro.fail("tokens", "excludes 'samples'; valid: one of the two");
   read_optimizer(s.section("optimizer"), t.optimizer);
   read_schedule(s.section("schedule"), t.schedule);
@@ -268,7 +271,7 @@ void read_training(const Section& s, TrainingSpec& t) {
 }
 
 void read_checkpoint(const Section& s, CheckpointSpec& c) {
-  s.integer("every", c.every, 0, kMany);
+  s.integer("every", c.every, 0, kMaxSteps);
   s.integer("keep", c.keep, 1, 100'000);
   s.choice<bool>("export", c.export_at_end, {{"end", true}, {"never", false}});
 }
@@ -324,7 +327,7 @@ JobSpec read_job_spec(const Section& root, const std::string& folder) {
   read_eval(root.section("eval"), root.section("data"), folder, spec.eval);
   read_training(root.section("training"), spec.training);
   read_checkpoint(root.section("checkpoint"), spec.checkpoint);
-  root.section("logging").integer("every", spec.log_every, 1, kMany);
+  root.section("logging").integer("every", spec.log_every, 1, kMaxSteps);
   root.choice<std::string>("device", spec.device, {{"auto", "auto"}, {"cpu", "cpu"}, {"cuda", "cuda"}});
   integer_or_auto(root, "threads", spec.threads);
   root.section("schedule").integer("credits", spec.credits, 0, 1'000'000);

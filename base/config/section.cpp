@@ -8,8 +8,6 @@ namespace troupe {
 namespace {
 
 std::string integer_range(int64_t minimum, int64_t maximum) {
-  const bool open = maximum >= std::numeric_limits<int>::max();
-  if (open) return minimum == 0 ? "an integer from 0" : "an integer from " + std::to_string(minimum);
   return "an integer from " + std::to_string(minimum) + " to " + std::to_string(maximum);
 }
 

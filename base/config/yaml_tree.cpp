@@ -38,6 +38,7 @@ class TreeBuilder : public YAML::EventHandler {
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
+    if (value.find('\0') != std::string::npos) throw YAML::ParserException(mark, "holds a zero byte");
     YamlNode n = leaf(mark, YamlKind::kScalar);
     n.text = value;
     n.quoted = tag == "!" || tag == "tag:yaml.org,2002:str";
@@ -58,7 +59,7 @@ class TreeBuilder : public YAML::EventHandler {
   struct Frame {
     YamlNode node;
     YAML::anchor_t anchor = 0;
-    bool has_key = false;
+    bool has_key = false, key_is_word = true;
     std::string key;
     SourcePlace key_place;
   };
@@ -103,6 +104,7 @@ class TreeBuilder : public YAML::EventHandler {
       take_key(top, n);
     } else {
       top.has_key = false;
+      if (!top.key_is_word) return;  // said already
       // An empty value has no mark of its own: it stands on its key's line.
       if (n.kind == YamlKind::kNull) n.place = top.key_place;
       if (const YamlNode* first = top.node.find(top.key))
@@ -116,9 +118,9 @@ class TreeBuilder : public YAML::EventHandler {
     top.has_key = true;
     top.key_place = n.place;
     top.key = n.text;
+    top.key_is_word = n.kind == YamlKind::kScalar;
     if (n.kind != YamlKind::kScalar) {
       diagnostics_.add(n.place, "a key must be a plain word, not " + n.describe());
-      top.key = "?" + std::to_string(top.node.entries.size());
     }
   }
 

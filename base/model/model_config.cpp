@@ -11,6 +11,9 @@
 namespace troupe {
 namespace {
 
+// Sizes beyond these are slips; each layer is declared tensor by tensor before anything else looks at them.
+constexpr int64_t kMaxSize = 1 << 20, kMaxLayers = 4096, kMaxVocabulary = 1 << 24;
+
 using Json = nlohmann::json;
 
 /// Reads typed keys from a list of objects, the first that has a key wins; remembers the first thing that was wrong.
@@ -27,14 +30,15 @@ class Reader {
     }
     return nullptr;
   }
-  /// A positive integer; `fallback` < 0: the key is required.
-  int64_t positive(const std::string& key, int64_t fallback = -1) {
+  /// An integer from 1 to `maximum`; `fallback` < 0: the key is required.
+  int64_t positive(const std::string& key, int64_t fallback = -1, int64_t maximum = kMaxSize) {
+    const std::string valid = "an integer from 1 to " + std::to_string(maximum);
     const Json* j = find(key);
     if (!j) {
-      if (fallback < 0) fail("key '" + section_ + key + "' is missing; expected a positive integer");
+      if (fallback < 0) fail("key '" + section_ + key + "' is missing; expected " + valid);
       return std::max<int64_t>(fallback, 0);
     }
-    if (!j->is_number_integer() || j->get<int64_t>() <= 0) return wrong(key, *j, "a positive integer"), 0;
+    if (!j->is_number_integer() || *j < 1 || *j > maximum) return wrong(key, *j, valid), 0;
     return j->get<int64_t>();
   }
   double number(const std::string& key, double fallback) {
@@ -78,7 +82,7 @@ std::vector<int64_t> integer_list(Reader& r, const std::string& key, std::vector
 }
 
 void read_vision(Reader& r, VisionConfig& v, int64_t& tokens_per_second) {
-  v.depth = r.positive("depth");
+  v.depth = r.positive("depth", -1, kMaxLayers);
   v.hidden = r.positive("hidden_size");
   v.intermediate = r.positive("intermediate_size", 3420);
   v.heads = r.positive("num_heads", 16);
@@ -129,12 +133,12 @@ void read_rope(Reader& r, const std::string& file, TextConfig& t) {
 }
 
 void read_text(Reader& r, const std::string& file, TextConfig& t) {
-  t.layers = r.positive("num_hidden_layers");
+  t.layers = r.positive("num_hidden_layers", -1, kMaxLayers);
   t.hidden = r.positive("hidden_size");
   t.intermediate = r.positive("intermediate_size");
   t.heads = r.positive("num_attention_heads");
   t.kv_heads = r.positive("num_key_value_heads", t.heads);
-  t.vocabulary = r.positive("vocab_size");
+  t.vocabulary = r.positive("vocab_size", -1, kMaxVocabulary);
   t.rms_eps = r.number("rms_norm_eps", 1e-5);
   t.initializer_range = r.number("initializer_range", 0.02);
   r.expect("hidden_act", {"silu"});
@@ -203,10 +207,10 @@ Result<ModelConfig> read_model_config(const std::string& folder) {
   if (text_reader.error()) return *text_reader.error();
   c.text.tied = tied_flag(root, text);
   Reader top(path, "", {&root, &text});
-  c.image_token = top.positive("image_token_id", 151655);
-  c.video_token = top.positive("video_token_id", 151656);
-  c.vision_start_token = top.positive("vision_start_token_id", 151652);
-  c.vision_end_token = top.positive("vision_end_token_id", 151653);
+  c.image_token = top.positive("image_token_id", 151655, kMaxVocabulary);
+  c.video_token = top.positive("video_token_id", 151656, kMaxVocabulary);
+  c.vision_start_token = top.positive("vision_start_token_id", 151652, kMaxVocabulary);
+  c.vision_end_token = top.positive("vision_end_token_id", 151653, kMaxVocabulary);
   if (c.vision.out_hidden != c.text.hidden)
     top.fail("key 'vision_config.out_hidden_size': value " + std::to_string(c.vision.out_hidden) +
              " is not valid; valid: the text model's hidden_size " + std::to_string(c.text.hidden));

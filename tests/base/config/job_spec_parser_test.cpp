@@ -222,9 +222,9 @@ TEST_CASE("C07: a number in quotes is refused, the same number without quotes is
 
 TEST_CASE("C07: what YAML 1.1 would read as another value is refused") {
   CHECK(with_training("steps: 010") ==
-        "j.yaml:4: key 'training.steps': value '010' is not valid; valid: an integer from 1");
+        "j.yaml:4: key 'training.steps': value '010' is not valid; valid: an integer from 1 to 1000000000");
   CHECK(with_training("steps: 1:30") ==
-        "j.yaml:4: key 'training.steps': value '1:30' is not valid; valid: an integer from 1");
+        "j.yaml:4: key 'training.steps': value '1:30' is not valid; valid: an integer from 1 to 1000000000");
   CHECK(with_training("steps: 3, optimizer: {lr: .nan}") ==
         "j.yaml:4: key 'training.optimizer.lr': value '.nan' is not valid; valid: a number from 0");
   CHECK(with_training("steps: 3, optimizer: {lr: 1e400}") ==
@@ -237,7 +237,7 @@ TEST_CASE("C07: what YAML 1.1 would read as another value is refused") {
 
 TEST_CASE("wrong types are refused by what they are") {
   CHECK(with_training("steps: [3]") ==
-        "j.yaml:4: key 'training.steps': value a list is not valid; valid: an integer from 1");
+        "j.yaml:4: key 'training.steps': value a list is not valid; valid: an integer from 1 to 1000000000");
   CHECK(with_more("checkpoint: 3") ==
         "j.yaml:5: key 'checkpoint': value '3' is not valid; valid: a mapping of keys and values");
   CHECK(with_more("checkpoint:") == "j.yaml:5: key 'checkpoint': has no value");
@@ -375,8 +375,8 @@ TEST_CASE("all that is wrong with a file is said at once, in the order of its li
   CHECK(complaint(l.text()) ==
         "j.yaml:1: key 'model.path': is missing; valid: a Hugging Face model folder\n"
         "j.yaml:1: key 'model.dtype': value 'fp16' is not valid; valid: fp32, bf16, bf16-pure\n"
-        "j.yaml:4: key 'training.steps': value 'x' is not valid; valid: an integer from 1\n"
-        "j.yaml:4: key 'training.seed': value '-1' is not valid; valid: an integer from 0");
+        "j.yaml:4: key 'training.steps': value 'x' is not valid; valid: an integer from 1 to 1000000000\n"
+        "j.yaml:4: key 'training.seed': value '-1' is not valid; valid: an integer from 0 to 9223372036854775807");
 }
 
 TEST_CASE("overrides win over the file and are named in complaints") {
@@ -392,7 +392,7 @@ TEST_CASE("overrides win over the file and are named in complaints") {
   CHECK(good->name == "other");
   CHECK(good->file == file);
   CHECK(load_job_spec(file, {"training.steps=abc"}, {}).error().message ==
-        "--set training.steps=abc: key 'training.steps': value 'abc' is not valid; valid: an integer from 1");
+        "--set training.steps=abc: key 'training.steps': value 'abc' is not valid; valid: an integer from 1 to 1000000000");
   CHECK(load_job_spec(file, {"training.step=4"}, {}).error().message ==
         "--set training.step=4: key 'training.step': unknown key; did you mean 'steps'?");
   CHECK(load_job_spec(file, {"training"}, {}).error().message ==
@@ -575,6 +575,32 @@ TEST_CASE("aliases are copied and an explosion of them is refused") {
             "," + below + "," + below + "]\n";
   }
   CHECK(complaint(bomb) == "j.yaml: its aliases expand to more than a million values");
+}
+
+TEST_CASE("every integer has an upper bound that the message names") {
+  CHECK(with_training("steps: 10, global_batch: 12000000") ==
+        "j.yaml:4: key 'training.global_batch': value '12000000' is not valid; valid: an integer from 1 to 131072");
+  CHECK(with_training("steps: 2000000000, global_batch: 4").find("an integer from 1 to 1000000000") != std::string::npos);
+  CHECK(with_data("sources: [{path: a.jsonl}], max_sample_tokens: 2000000000").find("an integer from 1 to 10000000") != std::string::npos);
+  CHECK(with_data("sources: [{path: a.jsonl}], max_pixels: 2000000000").find("an integer from 1 to 1073741824") != std::string::npos);
+}
+
+TEST_CASE("a path that is empty, or a value with a zero byte, is refused with its line") {
+  CHECK(with_data("sources: [{path: ''}]") == "j.yaml:3: key 'data.sources[0].path': value \"\" is not valid; valid: a path");
+  CHECK(with_data("sources: [{path: a.jsonl, image_root: ''}]").find("key 'data.sources[0].image_root': value \"\"") != std::string::npos);
+  CHECK(with_data("sources: [{path: \"a\\0b\"}]").find("j.yaml:3: is not valid YAML: holds a zero byte") == 0);
+}
+
+TEST_CASE("a key that is no word is said once, and what is printed of a file cannot steer a terminal") {
+  for (const char* key : {"~", "[a, b]", "{a: b}"}) {
+    const std::string said = with_more(std::string("? ") + key + "\n: 1");
+    INFO(said);
+    CHECK(said.find("a key must be a plain word, not ") != std::string::npos);
+    CHECK(said.find('\n') == std::string::npos);
+  }
+  const std::string said = with_training("steps: \"a\\e[2J\\nb\", global_batch: 4");
+  CHECK(said.find("\\x1b[2J\\nb") != std::string::npos);
+  CHECK(said.find('\n') == std::string::npos);
 }
 
 TEST_CASE("a spec that is nested very deep is refused with its line, in every form of nesting") {

@@ -84,10 +84,10 @@ TEST_CASE("what is wrong with a configuration is named with key, value and what 
   CHECK(complaint(j) == "key 'model_type': value 'llava' is not supported; valid: qwen2_5_vl");
   j = flat();
   j.erase("num_hidden_layers");
-  CHECK(complaint(j) == "key 'num_hidden_layers' is missing; expected a positive integer");
+  CHECK(complaint(j) == "key 'num_hidden_layers' is missing; expected an integer from 1 to 4096");
   j = nested();
   j["text_config"]["hidden_size"] = "64";
-  CHECK(complaint(j) == "key 'text_config.hidden_size': value \"64\" is not valid; valid: a positive integer");
+  CHECK(complaint(j) == "key 'text_config.hidden_size': value \"64\" is not valid; valid: an integer from 1 to 1048576");
   j = flat();
   j["rope_scaling"]["mrope_section"] = {2, 3, 4};
   CHECK(complaint(j) ==
@@ -109,6 +109,15 @@ TEST_CASE("what is wrong with a configuration is named with key, value and what 
   j = flat();
   j["quantization_config"] = {{"bits", 4}};
   CHECK(complaint(j).find("quantised weights are not supported") != std::string::npos);
+}
+
+TEST_CASE("sizes that no machine holds are refused before anything is made of them") {
+  Json j = flat();
+  j["num_hidden_layers"] = 1'000'000'000;
+  CHECK(complaint(j) == "key 'num_hidden_layers': value 1000000000 is not valid; valid: an integer from 1 to 4096");
+  j = flat();
+  j["vocab_size"] = 18446744073709551615u;
+  CHECK(complaint(j).find("valid: an integer from 1 to 16777216") != std::string::npos);
 }
 
 TEST_CASE("a folder without a readable configuration is refused by its path") {
