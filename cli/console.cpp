@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/printable_text.h"
+
 namespace troupe::cli {
 namespace {
 constexpr std::chrono::seconds kBetweenLines{3};
@@ -28,7 +30,7 @@ void Console::settle() {
 void Console::line(const std::string& text) {
   std::lock_guard lock(mutex_);
   settle_locked();
-  std::fprintf(out_, "%s\n", text.c_str());
+  std::fprintf(out_, "%s\n", printable(text, /*keep_lines=*/true).c_str());
   std::fflush(out_);
 }
 

@@ -16,6 +16,7 @@
 #include "base/config/job_spec_parser.h"
 #include "base/config/yaml_tree.h"
 #include "base/error_json.h"
+#include "base/printable_text.h"
 #include "base/regular_file.h"
 
 namespace troupe {
@@ -147,7 +148,7 @@ Result<int> run(int argc, char** argv) {
     j["refused"] = why;
     std::cout << j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
   } else {
-    std::cout << bad_records_text(d.index) << bad_records_text(d.eval);
+    std::cout << printable(bad_records_text(d.index) + bad_records_text(d.eval), /*keep_lines=*/true);
     for (const auto& [source, preview] : previews)
       std::cout << preview_text(preview, d.config.vision.merge_size, isatty(STDOUT_FILENO) == 1);
     std::cout << text << std::flush;
@@ -163,7 +164,7 @@ int check_command(int argc, char** argv) {
   if (outcome.ok()) return *outcome;
   if (std::find(argv + 2, argv + argc, std::string_view("--json")) != argv + argc)
     std::cout << error_json(outcome.error(), kRefused) << std::endl;
-  std::cerr << "troupe check: " << outcome.error().to_string() << std::endl;
+  std::cerr << "troupe check: " << printable(outcome.error().to_string(), /*keep_lines=*/true) << std::endl;
   return kRefused;
 }
 

@@ -8,6 +8,7 @@
 #include "actors/data/synthetic_samples.h"
 #include "actors/images/image_patches.h"
 #include "actors/images/image_size.h"
+#include "actors/sources/inline_data.h"
 
 namespace troupe {
 namespace {
@@ -54,18 +55,18 @@ class FileDataset final : public Dataset {
     const auto decoded = decode_image(file.bytes());
     if (!decoded.ok())
       return make_error(decoded.error().code,
-                        "sample " + std::string(known.id) + ": image '" + path + "' " + decoded.error().message);
+                        "sample " + std::string(known.id) + ": " + image_name(path) + " " + decoded.error().message);
     const auto& vision = config_.vision;
     TROUPE_ASSIGN(const auto scaled,
                   scaled_size({decoded->height, decoded->width}, vision.patch_size * vision.merge_size,
                               reader_->min_pixels(), reader_->max_pixels()));
     const IndexedImage grid = grid_of(scaled, vision.patch_size), &expected = known.images[static_cast<size_t>(image)];
-    if (grid.h != expected.h || grid.w != expected.w) return changed(known, "image '" + path + "' has another size");
+    if (grid.h != expected.h || grid.w != expected.w) return changed(known, image_name(path) + " has another size");
     try {
       return image_patches(*decoded, scaled, vision, reader_->processor());
     } catch (const std::exception& e) {
-      return internal_error("sample " + std::string(known.id) + ": image '" + path +
-                            "' could not be cut into patches: " + e.what());
+      return internal_error("sample " + std::string(known.id) + ": " + image_name(path) +
+                            " could not be cut into patches: " + e.what());
     }
   }
 

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "actors/images/image_size.h"
+#include "actors/sources/inline_data.h"
 
 namespace troupe {
 
@@ -118,11 +119,11 @@ Result<Record> SampleReader::indexed_record(const SampleView& sample) const {
 Result<IndexedImage> SampleReader::grid(int source, const std::string& path) const {
   TROUPE_ASSIGN(const auto file, open_image(source, path));
   const auto header = read_image_header(file.bytes());
-  if (!header.ok()) return make_error(header.error().code, "image '" + path + "' " + header.error().message);
+  if (!header.ok()) return make_error(header.error().code, image_name(path) + " " + header.error().message);
   const auto& vision = config_.vision;
   const auto scaled =
       scaled_size({header->height(), header->width()}, vision.patch_size * vision.merge_size, min_pixels_, max_pixels_);
-  if (!scaled.ok()) return make_error(scaled.error().code, "image '" + path + "' " + scaled.error().message);
+  if (!scaled.ok()) return make_error(scaled.error().code, image_name(path) + " " + scaled.error().message);
   return grid_of(*scaled, vision.patch_size);
 }
 

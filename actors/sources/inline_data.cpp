@@ -8,6 +8,11 @@ namespace troupe {
 
 bool is_inline_data(std::string_view path) { return path.starts_with("data:"); }
 
+std::string image_name(const std::string& path) {
+  constexpr size_t kShownBytes = 60;
+  return "image '" + (path.size() > kShownBytes ? path.substr(0, kShownBytes) + "..." : path) + "'";
+}
+
 Result<std::string> decode_inline_data(std::string_view uri) {
   const size_t comma = uri.find(',');
   if (!is_inline_data(uri) || comma == std::string_view::npos)

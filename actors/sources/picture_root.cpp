@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <climits>
 #include <filesystem>
 
 #include "actors/sources/inline_data.h"
@@ -12,15 +13,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kShownBytes = 60;  // of a path in a message
-
 std::string with_slashes(std::string path) {
   std::replace(path.begin(), path.end(), '\\', '/');
   return path;
-}
-
-std::string shown(const std::string& path) {
-  return "image '" + (path.size() > kShownBytes ? path.substr(0, kShownBytes) + "..." : path) + "'";
 }
 
 uint64_t stamp_of_file(const std::string& path) {
@@ -69,27 +64,30 @@ std::string PictureRoot::below_folder(const std::string& path) const {
 Result<MediaBytes> PictureRoot::open(const std::string& path) const {
   if (is_inline_data(path)) {
     auto decoded = decode_inline_data(path);
-    if (!decoded.ok()) return make_error(decoded.error().code, shown(path) + " " + decoded.error().message);
+    if (!decoded.ok()) return make_error(decoded.error().code, image_name(path) + " " + decoded.error().message);
     auto owner = std::make_shared<const std::string>(std::move(decoded).value());
     const std::string_view bytes = *owner;
     return MediaBytes(std::move(owner), bytes);
   }
   if (path.find("://") != std::string::npos)
-    return invalid_argument(shown(path) + " is a URL; files, members of tar archives and data URIs are read");
+    return invalid_argument(image_name(path) + " is a URL; files, members of tar archives and data URIs are read");
+  if (path.find('\0') != std::string::npos) return invalid_argument(image_name(path) + " has a zero byte in its path");
   std::shared_ptr<const TarFile> tar;
   if (const auto* found = member(path, tar)) return MediaBytes(tar, tar->bytes(*found));
   TROUPE_ASSIGN(const auto file, file_of(path));
   auto mapped = MappedFile::open(file);
-  if (!mapped.ok()) return wrap(mapped.error(), shown(path));
+  if (!mapped.ok() && path.size() > NAME_MAX)  // the reason repeats the path
+    return make_error(mapped.error().code, image_name(path) + " cannot be opened; its path has " + std::to_string(path.size()) + " bytes");
+  if (!mapped.ok()) return wrap(mapped.error(), image_name(path));
   const auto bytes = (*mapped)->bytes();
   return MediaBytes(std::move(mapped).value(), bytes);
 }
 
 Result<std::string> PictureRoot::file_of(const std::string& path) const {
   std::shared_ptr<const TarFile> tar;
-  if (is_inline_data(path) || member(path, tar) != nullptr) return not_found(shown(path) + " is no file of its own");
+  if (is_inline_data(path) || member(path, tar) != nullptr) return not_found(image_name(path) + " is no file of its own");
   if (folder_.empty() && !fs::path(path).is_absolute())
-    return not_found(shown(path) + " is not in the archive " + archive_path_);
+    return not_found(image_name(path) + " is not in the archive " + archive_path_);
   return below_folder(path);
 }
 
