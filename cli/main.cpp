@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/config/diagnostics.h"
+#include "base/standard_output.h"
 #include "base/error_json.h"
 #include "base/version/version.h"
 #include "cli/bench_dispatch.h"
@@ -238,4 +239,4 @@ int run_main(int argc, char** argv) {
 }  // namespace
 }  // namespace troupe::cli
 
-int main(int argc, char** argv) { return troupe::cli::run_main(argc, argv); }
+int main(int argc, char** argv) { return troupe::exit_code_after_output("troupe", troupe::cli::run_main(argc, argv)); }

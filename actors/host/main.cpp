@@ -15,6 +15,7 @@
 #include "actors/host/memory.h"
 #include "actors/rpc/host_log.h"
 #include "base/error_json.h"
+#include "base/standard_output.h"
 #include "base/version/version.h"
 
 namespace troupe {
@@ -90,7 +91,9 @@ int bench_command(int argc, char** argv) {
 }  // namespace
 }  // namespace troupe
 
-int main(int argc, char** argv) {
+namespace {
+
+int run_main(int argc, char** argv) {
   // oneDNN keeps the code of 1,024 shapes by default; with row counts that never repeat that is memory for nothing.
   setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128", /*overwrite=*/0);
   troupe::install_counting_allocator();
@@ -109,3 +112,7 @@ int main(int argc, char** argv) {
                verb.c_str());
   return 2;
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return troupe::exit_code_after_output("troupe-actor", run_main(argc, argv)); }

@@ -250,6 +250,22 @@ TEST_CASE("Usage errors, unknown verbs and verbs that are not built exit with 2,
         std::string::npos);
 }
 
+TEST_CASE("What standard output did not take makes the exit code 1, with a line that says so") {
+  Sandbox box;
+  REQUIRE(box.run({"run", box.path("job.yaml"), "--run-dir", box.path("run")}).code == 0);
+  const auto into_full = [&](const std::string& words) {
+    return box.wait(box.start_program({"/bin/sh", "-c", TROUPE_BINARY_DIR "/bin/troupe " + words + " > /dev/full"}));
+  };
+  for (const std::string& words : {"plan " + box.path("job.yaml"), "plan --json " + box.path("job.yaml"), "status --json " + box.path("run"),
+                                   std::string("--version"), std::string("plan --help")}) {
+    INFO(words);
+    const Ended ended = into_full(words);
+    CHECK(ended.code == 1);
+    CHECK(ended.output.find("troupe: standard output cannot be written") != std::string::npos);
+  }
+  CHECK(into_full("plan --json " + box.path("none.yaml")).code == 2);
+}
+
 TEST_CASE("With --json a command line that is not understood is answered with an object too") {
   Sandbox box;
   const auto answer = [&](std::vector<std::string> words) {
