@@ -235,7 +235,7 @@ void check_text_files(JobSpec& spec, const Section& model) {
   std::error_code ec;
   if (!fs::exists(path + "/tokenizer.json", ec))
     model.fail("path", "value '" + path + "' has no tokenizer.json, which data.sources needs");
-  if (!fs::exists(path + "/preprocessor_config.json", ec))
+  if (!fs::exists(path + "/preprocessor_config.json", ec) && !fs::exists(path + "/processor_config.json", ec))
     spec.warnings.push_back(path + ": has no preprocessor_config.json; the original processor's defaults are used");
   if (!fs::exists(path + "/generation_config.json", ec))
     spec.warnings.push_back(path + ": has no generation_config.json; the export will have none either");

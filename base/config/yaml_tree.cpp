@@ -290,12 +290,13 @@ void apply_override(YamlNode& root, const std::string& option, Diagnostics& diag
     diagnostics.add(place, "expected --set KEY.KEY=VALUE, such as --set training.steps=100");
     return;
   }
-  YamlNode value;
-  value.kind = YamlKind::kNull;
   const std::string text = option.substr(equals + 1);
-  if (text.find_first_not_of(' ') != std::string::npos) {
-    value = parse_yaml(text, place.origin, diagnostics);
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
+    const std::string key = option.substr(0, equals);
+    diagnostics.add(place, "key '" + key + "': has no value; '" + key + "=null' removes it");
+    return;
   }
+  YamlNode value = parse_yaml(text, place.origin, diagnostics);
   set_places(value, place);
   YamlNode* node = &root;
   YamlNode* parent = nullptr;

@@ -392,13 +392,21 @@ TEST_CASE("overrides win over the file and are named in complaints") {
   CHECK(good->name == "other");
   CHECK(good->file == file);
   CHECK(load_job_spec(file, {"training.steps=abc"}, {}).error().message ==
-        "--set training.steps=abc: key 'training.steps': value 'abc' is not valid; valid: an integer from 1 to 1000000000");
+        "--set training.steps=abc: key 'training.steps': value 'abc' is not valid; valid: an integer from 1 to "
+        "1000000000");
   CHECK(load_job_spec(file, {"training.step=4"}, {}).error().message ==
         "--set training.step=4: key 'training.step': unknown key; did you mean 'steps'?");
   CHECK(load_job_spec(file, {"training"}, {}).error().message ==
         "--set training: expected --set KEY.KEY=VALUE, such as --set training.steps=100");
   CHECK(load_job_spec(file, {"training.steps.x=1"}, {}).error().message ==
         "--set training.steps.x=1: 'training.steps' is '3' and has no 'x'");
+  for (const std::string option : {"model.dtype=", "training.optimizer.lr= "}) {
+    const auto empty = load_job_spec(file, {option}, {});
+    const std::string key = option.substr(0, option.find('='));
+    REQUIRE_FALSE(empty.ok());
+    CHECK(empty.error().message ==
+          "--set " + option + ": key '" + key + "': has no value; '" + key + "=null' removes it");
+  }
   const auto epochs = load_job_spec(file, {"training.steps=null", "training.epochs=2"}, {});
   REQUIRE(epochs.ok());
   CHECK_FALSE(epochs->training.steps.has_value());
@@ -551,6 +559,10 @@ TEST_CASE("C09: optional files of a model folder only warn") {
   if (!spec.ok()) FAIL(spec.error().message);
   REQUIRE(spec->warnings.size() == 3);
   CHECK(spec->warnings[2] == folder.path() + "/m: has no chat template file; the export will have none either");
+  folder.write("m/processor_config.json", "{}");
+  const auto nested = load_job_spec(file, {}, {});
+  REQUIRE(nested.ok());
+  CHECK(nested->warnings == std::vector<std::string>(spec->warnings.begin() + 1, spec->warnings.end()));
 }
 
 TEST_CASE("C09: a run folder that cannot be created is refused") {
@@ -580,14 +592,19 @@ TEST_CASE("aliases are copied and an explosion of them is refused") {
 TEST_CASE("every integer has an upper bound that the message names") {
   CHECK(with_training("steps: 10, global_batch: 12000000") ==
         "j.yaml:4: key 'training.global_batch': value '12000000' is not valid; valid: an integer from 1 to 131072");
-  CHECK(with_training("steps: 2000000000, global_batch: 4").find("an integer from 1 to 1000000000") != std::string::npos);
-  CHECK(with_data("sources: [{path: a.jsonl}], max_sample_tokens: 2000000000").find("an integer from 1 to 10000000") != std::string::npos);
-  CHECK(with_data("sources: [{path: a.jsonl}], max_pixels: 2000000000").find("an integer from 1 to 1073741824") != std::string::npos);
+  CHECK(with_training("steps: 2000000000, global_batch: 4").find("an integer from 1 to 1000000000") !=
+        std::string::npos);
+  CHECK(with_data("sources: [{path: a.jsonl}], max_sample_tokens: 2000000000").find("an integer from 1 to 10000000") !=
+        std::string::npos);
+  CHECK(with_data("sources: [{path: a.jsonl}], max_pixels: 2000000000").find("an integer from 1 to 1073741824") !=
+        std::string::npos);
 }
 
 TEST_CASE("a path that is empty, or a value with a zero byte, is refused with its line") {
-  CHECK(with_data("sources: [{path: ''}]") == "j.yaml:3: key 'data.sources[0].path': value \"\" is not valid; valid: a path");
-  CHECK(with_data("sources: [{path: a.jsonl, image_root: ''}]").find("key 'data.sources[0].image_root': value \"\"") != std::string::npos);
+  CHECK(with_data("sources: [{path: ''}]") ==
+        "j.yaml:3: key 'data.sources[0].path': value \"\" is not valid; valid: a path");
+  CHECK(with_data("sources: [{path: a.jsonl, image_root: ''}]").find("key 'data.sources[0].image_root': value \"\"") !=
+        std::string::npos);
   CHECK(with_data("sources: [{path: \"a\\0b\"}]").find("j.yaml:3: is not valid YAML: holds a zero byte") == 0);
 }
 
@@ -607,7 +624,8 @@ TEST_CASE("a spec that is nested very deep is refused with its line, in every fo
   for (const size_t levels : {size_t{65}, size_t{200'000}}) {
     const std::string lists = "name: a\nz: " + std::string(levels, '[') + std::string(levels, ']') + "\n";
     CHECK(complaint(lists).find("j.yaml:2: is not valid YAML: nested deeper than 64 levels") == 0);
-    CHECK(complaint("name: a\nz: " + std::string(levels, '[')).find("nested deeper than 64 levels") != std::string::npos);
+    CHECK(complaint("name: a\nz: " + std::string(levels, '[')).find("nested deeper than 64 levels") !=
+          std::string::npos);
   }
   std::string maps = "name: a\nz: ";
   for (int i = 0; i < 10'000; ++i) maps += "{a: ";
