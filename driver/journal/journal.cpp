@@ -1,6 +1,9 @@
 #include "driver/journal/journal.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <condition_variable>
 #include <deque>
@@ -14,9 +17,12 @@ constexpr char kSchema[] =
     "PRAGMA locking_mode=EXCLUSIVE;"  // until it is closed or the process ends
     "PRAGMA journal_mode=WAL;"
     "CREATE TABLE IF NOT EXISTS term(value INTEGER NOT NULL);"
-    "CREATE TABLE IF NOT EXISTS job(id TEXT PRIMARY KEY, name TEXT, run_folder TEXT, state TEXT, generation INTEGER, run_through INTEGER);";
+    "CREATE TABLE IF NOT EXISTS job(id TEXT PRIMARY KEY, name TEXT, run_folder TEXT, state TEXT, generation INTEGER, "
+    "run_through INTEGER);";
 
-Error failure(sqlite3* database, const std::string& what) { return internal_error("journal: " + what + ": " + sqlite3_errmsg(database)); }
+Error failure(sqlite3* database, const std::string& what) {
+  return internal_error("journal: " + what + ": " + sqlite3_errmsg(database));
+}
 
 std::string text_of(sqlite3_stmt* statement, int column) {
   const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement, column));
@@ -99,9 +105,10 @@ Status SqliteJournal::execute(const std::string& sql, const std::vector<std::str
 }
 
 void SqliteJournal::record_job(JournalledJob job, Done done) {
-  enqueue({"INSERT OR REPLACE INTO job VALUES(?, ?, ?, ?, CAST(? AS INTEGER), CAST(? AS INTEGER))",
-           {job.id, job.name, job.run_folder, job.state, std::to_string(job.generation), std::to_string(job.run_through)},
-           std::move(done)});
+  enqueue(
+      {"INSERT OR REPLACE INTO job VALUES(?, ?, ?, ?, CAST(? AS INTEGER), CAST(? AS INTEGER))",
+       {job.id, job.name, job.run_folder, job.state, std::to_string(job.generation), std::to_string(job.run_through)},
+       std::move(done)});
 }
 
 void SqliteJournal::record_grant(const std::string& job, Generation generation, int64_t run_through, Done done) {
@@ -143,8 +150,9 @@ Result<std::vector<JournalledJob>> SqliteJournal::jobs() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return queue_.empty() && !busy_; });
   sqlite3_stmt* statement = nullptr;
-  if (sqlite3_prepare_v2(database_, "SELECT id, name, run_folder, state, generation, run_through FROM job ORDER BY rowid", -1, &statement,
-                         nullptr) != SQLITE_OK)
+  if (sqlite3_prepare_v2(database_,
+                         "SELECT id, name, run_folder, state, generation, run_through FROM job ORDER BY rowid", -1,
+                         &statement, nullptr) != SQLITE_OK)
     return failure(database_, "jobs");
   std::vector<JournalledJob> jobs;
   while (sqlite3_step(statement) == SQLITE_ROW) {
@@ -157,9 +165,19 @@ Result<std::vector<JournalledJob>> SqliteJournal::jobs() {
   return jobs;
 }
 
+/// Mode 0600 from the first byte; SQLite gives its -wal and -shm the mode of the database. What cannot be made is
+/// reported when SQLite opens it. An existing file is not opened here: closing it would drop the locks that this
+/// process holds on it.
+void keep_private(const std::string& path) {
+  const int created = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (created >= 0) ::close(created);
+  for (const char* suffix : {"", "-wal", "-shm"}) ::chmod((path + suffix).c_str(), 0600);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Journal>> Journal::open(const std::string& path) {
+  keep_private(path);
   sqlite3* database = nullptr;
   if (sqlite3_open(path.c_str(), &database) != SQLITE_OK) {
     Error error = failure(database, "cannot open " + path);

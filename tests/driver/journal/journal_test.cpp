@@ -11,6 +11,25 @@
 using namespace troupe;
 using namespace troupe::driver;
 
+TEST_CASE("A journal can be read by its owner only, also one that was made before with a wider mode") {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::temp_directory_path() / ("troupe_journal_mode_" + std::to_string(::getpid()));
+  fs::create_directory(folder);
+  const fs::path path = folder / "journal.sqlite";
+  for (int opening = 0; opening < 2; ++opening) {
+    auto journal = Journal::open(path);
+    REQUIRE(journal.ok());
+    (*journal)->record_job({"j1", "a", "/runs/a", "waiting", 1, 0}, nullptr);
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      INFO(entry.path());
+      CHECK((entry.status().permissions() & fs::perms::all) == (fs::perms::owner_read | fs::perms::owner_write));
+    }
+    journal->reset();
+    fs::permissions(path, fs::perms(0644));
+  }
+  fs::remove_all(folder);
+}
+
 TEST_CASE("Every opening begins a later term and finds what was journalled before") {
   const std::string path = std::filesystem::temp_directory_path() / ("troupe_journal_" + std::to_string(::getpid()));
   {
@@ -72,7 +91,8 @@ TEST_CASE("A journal that cannot be opened names its path") {
 }
 
 TEST_CASE("A journal that a living driver holds is refused to a second one, whose try begins no term") {
-  const std::string path = std::filesystem::temp_directory_path() / ("troupe_journal_held_" + std::to_string(::getpid()));
+  const std::string path =
+      std::filesystem::temp_directory_path() / ("troupe_journal_held_" + std::to_string(::getpid()));
   {
     auto first = Journal::open(path);
     REQUIRE(first.ok());
