@@ -177,7 +177,7 @@ void keep_private(const std::string& path) {
 }  // namespace
 
 Result<std::unique_ptr<Journal>> Journal::open(const std::string& path) {
-  keep_private(path);
+  if (path != ":memory:") keep_private(path);
   sqlite3* database = nullptr;
   if (sqlite3_open(path.c_str(), &database) != SQLITE_OK) {
     Error error = failure(database, "cannot open " + path);

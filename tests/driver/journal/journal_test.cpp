@@ -28,6 +28,8 @@ TEST_CASE("A journal can be read by its owner only, also one that was made befor
     fs::permissions(path, fs::perms(0644));
   }
   fs::remove_all(folder);
+  REQUIRE(Journal::open(":memory:").ok());
+  CHECK_FALSE(fs::exists(":memory:"));
 }
 
 TEST_CASE("Every opening begins a later term and finds what was journalled before") {
