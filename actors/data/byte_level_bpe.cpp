@@ -1,17 +1,24 @@
 #include "actors/data/byte_level_bpe.h"
 
+#include <xxhash.h>
+
+#include <bit>
+#include <cstring>
+#include <limits>
 #include <optional>
 #include <queue>
 
 namespace troupe {
 namespace {
 
-constexpr size_t kCachedWordBytes = 48;  // longer words hardly ever come back
-constexpr size_t kCachedWordsAShard = 1 << 14;
+constexpr size_t kShortBytes = 64;  // up to here the next merge is searched for, beyond it is queued
 
 uint64_t pair_key(int32_t left, int32_t right) {
   return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
 }
+
+/// Where the search for a pair begins in a table of `size` places, a power of two.
+size_t place_of(uint64_t pair, size_t size) { return (pair * 0x9E3779B97F4A7C15u >> 20) & (size - 1); }
 
 /// The alphabet: printable Latin-1 bytes stand for themselves, the others for U+0100 onwards in byte order.
 std::array<uint16_t, 256> byte_alphabet() {
@@ -62,15 +69,19 @@ Result<std::unique_ptr<ByteLevelBpe>> ByteLevelBpe::create(const std::unordered_
   bpe->token_bytes_.reserve(vocabulary.size());
   for (const auto& [spelling, id] : vocabulary)
     if (auto raw = raw_bytes(spelling, bytes_of)) bpe->token_bytes_[id] = std::move(*raw);
-  bpe->merges_.reserve(merges.size() * 2);
+  bpe->merges_.assign(std::bit_ceil(merges.size() * 2 + 1), RankedMerge{0, -1, -1});
   for (size_t rank = 0; rank < merges.size(); ++rank) {
     const auto& [left, right] = merges[rank];
     const auto l = vocabulary.find(left), r = vocabulary.find(right), m = vocabulary.find(left + right);
     if (l == vocabulary.end() || r == vocabulary.end() || m == vocabulary.end())
       return invalid_argument("merge " + std::to_string(rank) + " ('" + left + "' '" + right +
                               "') names a token that the vocabulary lacks");
-    bpe->merges_.try_emplace(pair_key(static_cast<int32_t>(l->second), static_cast<int32_t>(r->second)),
-                             MergeResult{static_cast<int32_t>(rank), static_cast<int32_t>(m->second)});
+    const uint64_t pair = pair_key(static_cast<int32_t>(l->second), static_cast<int32_t>(r->second));
+    size_t place = place_of(pair, bpe->merges_.size());
+    while (bpe->merges_[place].rank >= 0 && bpe->merges_[place].pair != pair)
+      place = (place + 1) & (bpe->merges_.size() - 1);
+    if (bpe->merges_[place].rank < 0)
+      bpe->merges_[place] = {pair, static_cast<int32_t>(rank), static_cast<int32_t>(m->second)};
   }
   return bpe;
 }
@@ -80,27 +91,75 @@ const std::string* ByteLevelBpe::bytes(int64_t id) const {
   return found == token_bytes_.end() ? nullptr : &found->second;
 }
 
-Status ByteLevelBpe::encode(std::string_view word, std::vector<int64_t>& ids) const {
-  if (word.size() > kCachedWordBytes) return merge(word, ids);
-  std::string key(word);
-  Shard& shard = cache_[std::hash<std::string>()(key) % kShards];
-  {
-    const std::lock_guard lock(shard.mutex);
-    if (const auto hit = shard.words.find(key); hit != shard.words.end()) {
-      ids.insert(ids.end(), hit->second.begin(), hit->second.end());
-      return {};
-    }
+const ByteLevelBpe::RankedMerge* ByteLevelBpe::merge_of(int32_t left, int32_t right) const {
+  const uint64_t pair = pair_key(left, right);
+  for (size_t place = place_of(pair, merges_.size());; place = (place + 1) & (merges_.size() - 1)) {
+    const RankedMerge& merge = merges_[place];
+    if (merge.rank < 0) return nullptr;
+    if (merge.pair == pair) return &merge;
   }
-  std::vector<int64_t> fresh;
-  TROUPE_RETURN_IF_ERROR(merge(word, fresh));
-  ids.insert(ids.end(), fresh.begin(), fresh.end());
-  const std::lock_guard lock(shard.mutex);
-  if (shard.words.size() >= kCachedWordsAShard) shard.words.clear();  // bounded; common words are back at once
-  shard.words.emplace(std::move(key), std::move(fresh));
+}
+
+Error ByteLevelBpe::no_token_for(unsigned char byte) const {
+  return invalid_argument("the tokenizer has no token for byte " + std::to_string(byte));
+}
+
+Status ByteLevelBpe::encode(std::string_view word, WordCache& cache, std::vector<int64_t>& ids) const {
+  if (word.size() > kShortBytes) return merge_long(word, ids);
+  if (word.size() > WordCache::kBytes) return merge_short(word, ids);
+  const uint64_t hash = XXH3_64bits(word.data(), word.size());
+  WordCache::Entry& entry = cache.entries_[hash & (WordCache::kEntries - 1)];
+  if (entry.hash == hash && entry.bytes == word.size() &&
+      std::memcmp(entry.word.data(), word.data(), word.size()) == 0) {
+    ids.insert(ids.end(), entry.ids.begin(), entry.ids.begin() + entry.count);
+    return {};
+  }
+  const size_t before = ids.size();
+  TROUPE_RETURN_IF_ERROR(merge_short(word, ids));
+  const size_t count = ids.size() - before;
+  if (count > WordCache::kIds) return {};
+  entry.hash = hash;
+  entry.bytes = static_cast<uint8_t>(word.size());
+  entry.count = static_cast<uint8_t>(count);
+  std::memcpy(entry.word.data(), word.data(), word.size());
+  for (size_t i = 0; i < count; ++i) entry.ids[i] = static_cast<int32_t>(ids[before + i]);
   return {};
 }
 
-Status ByteLevelBpe::merge(std::string_view word, std::vector<int64_t>& ids) const {
+Status ByteLevelBpe::merge_short(std::string_view word, std::vector<int64_t>& ids) const {
+  constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
+  struct Part {
+    int32_t id, rank, merged;  // rank and result of merging with the next part
+  };
+  std::array<Part, kShortBytes> parts;
+  size_t count = word.size();
+  for (size_t i = 0; i < count; ++i) {
+    const auto byte = static_cast<unsigned char>(word[i]);
+    if (byte_ids_[byte] < 0) return no_token_for(byte);
+    parts[i].id = byte_ids_[byte];
+  }
+  const auto look = [&](size_t i) {
+    const RankedMerge* merge = i + 1 < count ? merge_of(parts[i].id, parts[i + 1].id) : nullptr;
+    parts[i].rank = merge == nullptr ? kNone : merge->rank;
+    parts[i].merged = merge == nullptr ? -1 : merge->id;
+  };
+  for (size_t i = 0; i < count; ++i) look(i);
+  for (;;) {
+    size_t best = 0;
+    for (size_t i = 1; i < count; ++i)
+      if (parts[i].rank < parts[best].rank) best = i;
+    if (count == 0 || parts[best].rank == kNone) break;
+    parts[best].id = parts[best].merged;
+    --count;
+    for (size_t i = best + 1; i < count; ++i) parts[i] = parts[i + 1];
+    look(best);
+    if (best > 0) look(best - 1);
+  }
+  for (size_t i = 0; i < count; ++i) ids.push_back(parts[i].id);
+  return {};
+}
+
+Status ByteLevelBpe::merge_long(std::string_view word, std::vector<int64_t>& ids) const {
   struct Symbol {
     int32_t id, previous, next;
   };
@@ -114,7 +173,7 @@ Status ByteLevelBpe::merge(std::string_view word, std::vector<int64_t>& ids) con
   std::vector<Symbol> symbols(word.size());
   for (int32_t i = 0; i < n; ++i) {
     const auto byte = static_cast<unsigned char>(word[static_cast<size_t>(i)]);
-    if (byte_ids_[byte] < 0) return invalid_argument("the tokenizer has no token for byte " + std::to_string(byte));
+    if (byte_ids_[byte] < 0) return no_token_for(byte);
     symbols[static_cast<size_t>(i)] = {byte_ids_[byte], i - 1, i + 1 < n ? i + 1 : -1};
   }
   std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> queue;
@@ -122,8 +181,8 @@ Status ByteLevelBpe::merge(std::string_view word, std::vector<int64_t>& ids) con
     const Symbol& a = symbols[static_cast<size_t>(left)];
     if (a.next < 0) return;
     const Symbol& b = symbols[static_cast<size_t>(a.next)];
-    const auto found = merges_.find(pair_key(a.id, b.id));
-    if (found != merges_.end()) queue.push({found->second.rank, left, a.next, a.id, b.id, found->second.id});
+    const RankedMerge* found = merge_of(a.id, b.id);
+    if (found != nullptr) queue.push({found->rank, left, a.next, a.id, b.id, found->id});
   };
   for (int32_t i = 0; i < n; ++i) offer(i);
   while (!queue.empty()) {

@@ -14,14 +14,16 @@
 #include "base/model/model_config.h"
 #include "base/result.h"
 
-/// Samples as a model sees them: token ids, targets, positions and image patches, from records and a model folder's processor files.
+/// Samples as a model sees them: token ids, targets, positions and image patches, from records and a model folder's
+/// processor files.
 namespace troupe {
 
-/// One sample's tokens. ids [S]; target[i] is true when the token at position i is supervised (the loss of row i - 1 predicts it).
+/// One sample's tokens. ids [S]; target[i] is true when the token at position i is supervised (the loss of row i - 1
+/// predicts it).
 struct TokenizedSample {
   std::vector<int64_t> ids;
-  std::vector<uint8_t> supervised;                 // [S]
-  std::vector<std::array<int64_t, 3>> positions;   // [S] mRoPE rows t, h, w; as for the sample alone
+  std::vector<uint8_t> supervised;                // [S]
+  std::vector<std::array<int64_t, 3>> positions;  // [S] mRoPE rows t, h, w; as for the sample alone
   std::vector<IndexedImage> images;
 };
 
@@ -36,7 +38,8 @@ class Dataset {
   virtual ~Dataset() = default;
   virtual const SampleIndex& index() const = 0;
   virtual Result<TokenizedSample> tokens(int64_t sample) const = 0;
-  /// fp32 [patches, in_channels * temporal_patch_size * patch_size^2], rows in the order of the original processor (merge blocks adjacent).
+  /// fp32 [patches, in_channels * temporal_patch_size * patch_size^2], rows in the order of the original processor
+  /// (merge blocks adjacent).
   virtual Result<at::Tensor> patches(int64_t sample, int image) const = 0;
   virtual Result<SampleText> text(int64_t sample) const = 0;
   /// Decodes ids to text; control tokens are spelt out.
@@ -46,14 +49,18 @@ class Dataset {
 };
 
 /// `sources`: data.sources, or eval.sources for the held-out data.
-Result<std::unique_ptr<Dataset>> open_dataset(const DataSpec& data, const std::vector<DataSource>& sources, const std::string& model_folder,
-                                              const ModelConfig& config, SampleIndex index);
-std::unique_ptr<Dataset> open_synthetic_dataset(const SyntheticData& synthetic, const ModelConfig& config, uint64_t seed);
+Result<std::unique_ptr<Dataset>> open_dataset(const DataSpec& data, const std::vector<DataSource>& sources,
+                                              const std::string& model_folder, const ModelConfig& config,
+                                              SampleIndex index);
+std::unique_ptr<Dataset> open_synthetic_dataset(const SyntheticData& synthetic, const ModelConfig& config,
+                                                uint64_t seed);
 
-/// Reads every record once: offsets, image sizes from headers, token counts, problems. `progress(done, total)` is called about once a second.
-/// A record that cannot be used lands in index.bad; the caller applies data.on_bad_record. max_sample_tokens is applied by data.too_long.
-Result<SampleIndex> build_index(const DataSpec& data, const std::vector<DataSource>& sources, const std::string& model_folder,
-                                const ModelConfig& config, const std::function<void(int64_t, int64_t)>& progress);
+/// Reads every record once: offsets, image sizes from headers, token counts, problems. `progress(done, total)` is
+/// called about once a second. A record that cannot be used lands in index.bad; the caller applies data.on_bad_record.
+/// max_sample_tokens is applied by data.too_long.
+Result<SampleIndex> build_index(const DataSpec& data, const std::vector<DataSource>& sources,
+                                const std::string& model_folder, const ModelConfig& config,
+                                const std::function<void(int64_t, int64_t)>& progress);
 
 /// The pixel limits in force: the spec's, else the folder's preprocessor_config.json, else the processor's defaults.
 struct PixelLimits {

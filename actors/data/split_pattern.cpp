@@ -3,33 +3,40 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include "actors/data/character_class.h"
+#include "actors/data/qwen_split.h"
+
 namespace troupe {
 namespace {
 
 // What Unicode calls White_Space. PCRE2's own \s adds U+180E, which the tokenizers' regex engines do not.
 constexpr std::string_view kSpace = "\\t-\\r\\x{85}\\p{Z}";
 
-/// Spells out \s and \S (inside and outside of character classes).
-std::string with_unicode_spaces(const std::string& pattern) {
+/// Spells out \s, \S (not in a class), \p{L} and \p{N} as the tokenizers' engine means them.
+std::string with_unicode_classes(const std::string& pattern) {
+  const std::string letters = "\\p{L}" + newer_letters(), numbers = "\\p{N}" + newer_numbers();
   std::string out;
   bool in_class = false;
+  const auto add_set = [&](const std::string& set) { out += in_class ? set : "[" + set + "]"; };
   for (size_t i = 0; i < pattern.size(); ++i) {
-    const char c = pattern[i];
-    if (c == '\\' && i + 1 < pattern.size()) {
-      const char next = pattern[++i];
-      if (next == 's') {
-        out += in_class ? std::string(kSpace) : "[" + std::string(kSpace) + "]";
-      } else if (next == 'S' && !in_class) {
-        out += "[^" + std::string(kSpace) + "]";
-      } else {
-        out += c;
-        out += next;
-      }
-      continue;
+    const std::string_view rest = std::string_view(pattern).substr(i);
+    if (rest.starts_with("\\p{L}") || rest.starts_with("\\p{N}")) {
+      add_set(rest[3] == 'L' ? letters : numbers);
+      i += 4;
+    } else if (rest.starts_with("\\s")) {
+      add_set(std::string(kSpace));
+      ++i;
+    } else if (rest.starts_with("\\S") && !in_class) {
+      out += "[^" + std::string(kSpace) + "]";
+      ++i;
+    } else if (rest[0] == '\\' && rest.size() > 1) {
+      out += rest.substr(0, 2);
+      ++i;
+    } else {
+      if (rest[0] == '[') in_class = true;
+      if (rest[0] == ']') in_class = false;
+      out += rest[0];
     }
-    if (c == '[') in_class = true;
-    if (c == ']') in_class = false;
-    out += c;
   }
   return out;
 }
@@ -37,7 +44,7 @@ std::string with_unicode_spaces(const std::string& pattern) {
 }  // namespace
 
 Result<SplitPattern> SplitPattern::compile(const std::string& pattern) {
-  const std::string text = with_unicode_spaces(pattern);
+  const std::string text = with_unicode_classes(pattern);
   int code_number = 0;
   PCRE2_SIZE offset = 0;
   pcre2_code* code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), PCRE2_UTF | PCRE2_UCP,
@@ -49,10 +56,15 @@ Result<SplitPattern> SplitPattern::compile(const std::string& pattern) {
                             reinterpret_cast<const char*>(message) + " at " + std::to_string(offset));
   }
   pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // without it matching is slower, not different
-  return SplitPattern(std::shared_ptr<const void>(code, [code](const void*) { pcre2_code_free(code); }));
+  return SplitPattern(std::shared_ptr<const void>(code, [code](const void*) { pcre2_code_free(code); }),
+                      is_qwen_pattern(pattern));
 }
 
 Status SplitPattern::split(std::string_view text, std::vector<std::string_view>& pieces) const {
+  if (qwen_) {
+    for (; !text.empty(); text.remove_prefix(pieces.back().size())) pieces.push_back(text.substr(0, qwen_match(text)));
+    return {};
+  }
   const auto* code = static_cast<const pcre2_code*>(code_.get());
   const std::unique_ptr<pcre2_match_data, void (*)(pcre2_match_data*)> match(
       pcre2_match_data_create_from_pattern(code, nullptr), pcre2_match_data_free);

@@ -1,13 +1,32 @@
 #include "actors/data/text_normalizer.h"
 
-#include <unicode/unorm2.h>
-#include <unicode/ustring.h>
+#include <unicode/bytestream.h>
+#include <unicode/normalizer2.h>
+#include <unicode/uniset.h>
 
 #include <algorithm>
-#include <vector>
+#include <memory>
 
 namespace troupe {
 namespace {
+
+constexpr size_t kMaxBytes = size_t{1} << 29;  // composing may lengthen a text threefold, and ICU counts in 32 bits
+
+/// Form C of Unicode 9, which is what the tokenizers' normaliser knows: a character of a later version composes with
+/// nothing and is not put into order. Built once; immutable.
+const icu::Normalizer2& composition() {
+  static const auto known = [] {
+    UErrorCode code = U_ZERO_ERROR;
+    auto set = std::make_unique<icu::UnicodeSet>();
+    set->applyPropertyAlias("age", "9.0", code).freeze();
+    return set;
+  }();
+  static const icu::FilteredNormalizer2 nfc = [] {
+    UErrorCode code = U_ZERO_ERROR;
+    return icu::FilteredNormalizer2(*icu::Normalizer2::getNFCInstance(code), *known);
+  }();
+  return nfc;
+}
 
 /// Length of the well-formed sequence at the start of `s`, 0 if there is none.
 size_t sequence_length(std::string_view s) {
@@ -32,6 +51,10 @@ size_t sequence_length(std::string_view s) {
 size_t first_invalid_utf8(std::string_view text) {
   size_t at = 0;
   while (at < text.size()) {
+    if (static_cast<unsigned char>(text[at]) < 0x80) {
+      ++at;
+      continue;
+    }
     const size_t n = sequence_length(text.substr(at));
     if (n == 0) return at;
     at += n;
@@ -39,25 +62,24 @@ size_t first_invalid_utf8(std::string_view text) {
   return std::string_view::npos;
 }
 
-Result<std::string> normalize_nfc(std::string_view text) {
-  if (std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; }))
-    return std::string(text);
-  if (text.size() > size_t{1} << 30)
-    return invalid_argument("a text of " + std::to_string(text.size()) + " bytes is longer than 1 GiB");
+bool is_nfc(std::string_view text) {
+  // Below U+0300, that is without a byte from 0xCC, nothing composes.
+  if (std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0xCC; })) return true;
+  if (text.size() > kMaxBytes) return false;
   UErrorCode code = U_ZERO_ERROR;
-  const UNormalizer2* nfc = unorm2_getNFCInstance(&code);
-  std::vector<UChar> wide(text.size()),
-      composed(text.size() * 3 + 1);  // composition never lengthens UTF-16 more than threefold
-  int32_t wide_size = 0;
-  u_strFromUTF8(wide.data(), static_cast<int32_t>(wide.size()), &wide_size, text.data(),
-                static_cast<int32_t>(text.size()), &code);
-  const int32_t composed_size =
-      unorm2_normalize(nfc, wide.data(), wide_size, composed.data(), static_cast<int32_t>(composed.size()), &code);
-  std::string out(static_cast<size_t>(std::max(composed_size, 0)) * 3 + 1, '\0');
-  int32_t size = 0;
-  u_strToUTF8(out.data(), static_cast<int32_t>(out.size()), &size, composed.data(), composed_size, &code);
+  const bool normal = composition().isNormalizedUTF8({text.data(), static_cast<int32_t>(text.size())}, code);
+  return normal && U_SUCCESS(code);
+}
+
+Result<std::string> normalize_nfc(std::string_view text) {
+  if (text.size() > kMaxBytes)
+    return invalid_argument("a text of " + std::to_string(text.size()) + " bytes is longer than 512 MiB");
+  UErrorCode code = U_ZERO_ERROR;
+  std::string out;
+  out.reserve(text.size());
+  icu::StringByteSink<std::string> sink(&out);
+  composition().normalizeUTF8(0, {text.data(), static_cast<int32_t>(text.size())}, sink, nullptr, code);
   if (U_FAILURE(code)) return internal_error(std::string("Unicode normalisation failed: ") + u_errorName(code));
-  out.resize(static_cast<size_t>(size));
   return out;
 }
 

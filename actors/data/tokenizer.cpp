@@ -100,6 +100,7 @@ Result<std::unique_ptr<ByteLevelBpe>> read_model(const Json& model, std::unorder
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
     if (model.contains(key) && model[key].is_string() && !model[key].get<std::string>().empty())
       return invalid_argument(std::string("model.") + key + " is not understood");
+  if (model.value("ignore_merges", false)) return invalid_argument("model.ignore_merges is not understood");
   if (model.value("byte_fallback", false)) return invalid_argument("model.byte_fallback is not understood");
   for (const auto& [spelling, id] : model.at("vocab").items())
     TROUPE_RETURN_IF_ERROR(add_token("model.vocab: token", spelling, id, vocabulary, spellings));
@@ -131,8 +132,12 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::load(const std::string& folder) {
         return wrap(entered.error(), t->file_);
       const AddedToken token{spelling, t->ids_.at(spelling)};
       t->added_spellings_[token.id] = token.spelling;
-      if (!added.value("special", false) && !token.spelling.empty())
-        t->plain_added_[static_cast<unsigned char>(token.spelling[0])].push_back(token);
+      if (added.value("special", false) || token.spelling.empty()) continue;  // special ones never come out of text
+      for (const char* key : {"single_word", "lstrip", "rstrip", "normalized"})
+        if (added.value(key, false))
+          return invalid_argument(t->file_ + ": added token '" + token.spelling + "' has " + key +
+                                  ", which is not understood in tokens that are not special");
+      t->plain_added_[static_cast<unsigned char>(token.spelling[0])].push_back(token);
     }
   } catch (const Json::exception& e) {
     return invalid_argument(t->file_ + " is not a tokenizer file that is understood: " + json_complaint(e));
@@ -155,6 +160,26 @@ Status Tokenizer::encode(std::string_view text, std::vector<int64_t>& ids) const
     return invalid_argument("the text is not valid UTF-8: byte " +
                             std::to_string(static_cast<unsigned char>(text[at])) + " at position " +
                             std::to_string(at));
+  auto cache = borrow_cache();
+  const Status status = encode_parts(text, *cache, ids);
+  return_cache(std::move(cache));
+  return status;
+}
+
+std::unique_ptr<WordCache> Tokenizer::borrow_cache() const {
+  const std::lock_guard lock(caches_mutex_);
+  if (caches_.empty()) return std::make_unique<WordCache>();
+  auto cache = std::move(caches_.back());
+  caches_.pop_back();
+  return cache;
+}
+
+void Tokenizer::return_cache(std::unique_ptr<WordCache> cache) const {
+  const std::lock_guard lock(caches_mutex_);
+  caches_.push_back(std::move(cache));
+}
+
+Status Tokenizer::encode_parts(std::string_view text, WordCache& cache, std::vector<int64_t>& ids) const {
   size_t done = 0;
   for (size_t i = 0; i < text.size();) {
     const AddedToken* token = added_token_at(text.substr(i));
@@ -162,17 +187,17 @@ Status Tokenizer::encode(std::string_view text, std::vector<int64_t>& ids) const
       ++i;
       continue;
     }
-    TROUPE_RETURN_IF_ERROR(encode_words(text.substr(done, i - done), ids));
+    TROUPE_RETURN_IF_ERROR(encode_words(text.substr(done, i - done), cache, ids));
     ids.push_back(token->id);
     done = i += token->spelling.size();
   }
-  return encode_words(text.substr(done), ids);
+  return encode_words(text.substr(done), cache, ids);
 }
 
-Status Tokenizer::encode_words(std::string_view text, std::vector<int64_t>& ids) const {
+Status Tokenizer::encode_words(std::string_view text, WordCache& cache, std::vector<int64_t>& ids) const {
   if (text.empty()) return {};
   std::string normalized;
-  if (nfc_) {
+  if (nfc_ && !is_nfc(text)) {
     TROUPE_ASSIGN(normalized, normalize_nfc(text));
     text = normalized;
   }
@@ -182,7 +207,7 @@ Status Tokenizer::encode_words(std::string_view text, std::vector<int64_t>& ids)
     for (const auto piece : pieces) TROUPE_RETURN_IF_ERROR(split.split(piece, finer));
     pieces.swap(finer);
   }
-  for (const auto piece : pieces) TROUPE_RETURN_IF_ERROR(bpe_->encode(piece, ids));
+  for (const auto piece : pieces) TROUPE_RETURN_IF_ERROR(bpe_->encode(piece, cache, ids));
   return {};
 }
 

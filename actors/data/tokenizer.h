@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -42,7 +43,11 @@ class Tokenizer {
     int64_t id;
   };
   Tokenizer() = default;
-  Status encode_words(std::string_view text, std::vector<int64_t>& ids) const;
+  /// A cache that no other thread uses, until it is given back.
+  std::unique_ptr<WordCache> borrow_cache() const;
+  void return_cache(std::unique_ptr<WordCache> cache) const;
+  Status encode_parts(std::string_view text, WordCache& cache, std::vector<int64_t>& ids) const;
+  Status encode_words(std::string_view text, WordCache& cache, std::vector<int64_t>& ids) const;
   /// The longest plain (not special) added token at the start of `text`, or nullptr.
   const AddedToken* added_token_at(std::string_view text) const;
 
@@ -55,6 +60,8 @@ class Tokenizer {
   std::unordered_map<std::string, int64_t> ids_;              // vocabulary and added tokens by spelling
   std::unordered_map<int64_t, std::string> added_spellings_;  // by id
   std::array<std::vector<AddedToken>, 256> plain_added_;      // by first byte, longest first
+  mutable std::mutex caches_mutex_;
+  mutable std::vector<std::unique_ptr<WordCache>> caches_;  // as many as threads have encoded at once
 };
 
 }  // namespace troupe

@@ -29,6 +29,15 @@ TEST_CASE("White space is Unicode's: no-break space and next line, but not the M
   CHECK(pieces_of("\\s", "a\u180Eb") == std::vector<std::string>{"a\u180Eb"});
 }
 
+TEST_CASE("Letters and numbers are those of Unicode 16, in a class and outside of one") {
+  for (const char* letter : {"\uA7CB", "\U000105C0", "\U0001E030", "\U000323AF"}) {
+    CHECK(pieces_of("\\p{L}", std::string("1") + letter + "2") == std::vector<std::string>{"1", letter, "2"});
+    CHECK(pieces_of("[^\\p{L}]+", std::string("1") + letter) == std::vector<std::string>{"1", letter});
+  }
+  CHECK(pieces_of("\\p{N}+", "a\U00011F50\U00010D49b") == std::vector<std::string>{"a", "\U00011F50\U00010D49", "b"});
+  CHECK(pieces_of("\\p{L}", "1\u0378\U000323B02") == std::vector<std::string>{"1\u0378\U000323B02"});
+}
+
 TEST_CASE("A pattern that does not compile is refused with the place of the fault") {
   const auto split = SplitPattern::compile("a(b");
   REQUIRE_FALSE(split.ok());

@@ -118,6 +118,12 @@ TEST_CASE("A tokenizer of another kind is refused by name") {
       refusal(
           R"({"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false}, "model": {"type": "Unigram", "vocab": []}})")
           .find("'Unigram'") != std::string::npos);
+  const std::string begin = R"({"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false}, "model": )";
+  CHECK(refusal(begin + R"({"ignore_merges": true, "vocab": {}, "merges": []}})").find("ignore_merges") !=
+        std::string::npos);
+  CHECK(
+      refusal(begin + R"({"vocab": {}, "merges": []}, "added_tokens": [{"id": 0, "content": "<x>", "lstrip": true}]})")
+          .find("'<x>' has lstrip") != std::string::npos);
   CHECK_FALSE(Tokenizer::load("/nowhere").ok());
 }
 
