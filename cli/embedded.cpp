@@ -58,6 +58,9 @@ class WorkerProcesses final : public Workers {
   std::vector<int> pids_;
 };
 
+/// Driver and worker share this process: silence of one says only that the machine is busy.
+constexpr std::chrono::minutes kEmbeddedLease{2};
+
 }  // namespace
 
 Status start_driver(Embedded& embedded, const std::optional<Manifest>& manifest) {
@@ -67,6 +70,7 @@ Status start_driver(Embedded& embedded, const std::optional<Manifest>& manifest)
   driver::ServerOptions server_options;
   driver_options.workers = expected_workers(manifest ? &*manifest : nullptr);
   server_options.address = "unix:" + embedded.folder->path() + "/driver.sock";
+  if (!manifest) driver_options.lease = kEmbeddedLease;
   if (manifest) {
     driver_options.register_timeout = manifest->timeouts.register_worker;
     driver_options.lease = manifest->timeouts.lease;
