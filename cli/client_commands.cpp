@@ -174,6 +174,7 @@ int wait_for_job(DriverClient& client, const SubmitAnswer& answer, bool as_json)
   });
   console.settle();
   if (end.kind == driver::JobUpdate::Kind::kEnd) {
+    if (const auto refusal = refusal_in(end.result_json)) return report(*refusal, as_json);
     console.line(summary_text(end.result_json));
     if (as_json) std::printf("%s\n", end.result_json.c_str());
     return end.exit_code;

@@ -58,6 +58,13 @@ void Console::show(const driver::JobUpdate& update) {
   if (update.kind == driver::JobUpdate::Kind::kProgress) progress(update.text);
 }
 
+std::optional<Error> refusal_in(const std::string& result_json) {
+  const auto result = nlohmann::json::parse(result_json, nullptr, false);
+  if (!result.is_object() || result.value("outcome", "") != "refused") return std::nullopt;
+  const auto cause = result.value("cause", nlohmann::json::object());
+  return invalid_argument(cause.value("message", "the job was refused"));
+}
+
 std::string summary_text(const std::string& result_json) {
   const auto result = nlohmann::json::parse(result_json, nullptr, false);
   if (!result.is_object()) return "the job ended";

@@ -2,8 +2,10 @@
 
 #include <chrono>
 #include <mutex>
+#include <optional>
 #include <string>
 
+#include "base/result.h"
 #include "driver/run/peers.h"
 
 /// What a person sees of a job: lines, and one progress line that is updated in place on a terminal and repeated every few seconds
@@ -32,6 +34,9 @@ class Console {
   std::string held_;          // progress that was not printed
   std::chrono::steady_clock::time_point last_;
 };
+
+/// What the job was refused for, if it was: said like every other refusal, not as the end of a job.
+std::optional<Error> refusal_in(const std::string& result_json);
 
 /// The job's last words for people: outcome, first cause, files.
 std::string summary_text(const std::string& result_json);

@@ -135,6 +135,8 @@ int run_planned(const RunOptions& options, Prepared prepared) {
   if (options.evaluate && end.exit_code == kExitDone) {
     std::fputs(evaluation_text(end.result_json, options.json).c_str(), stdout);
     if (options.run_dir.empty()) remove_run_folder(run_folder);
+  } else if (const auto refusal = refusal_in(end.result_json)) {
+    return report(*refusal, options.json);
   } else {
     console.line(summary_text(end.result_json));
   }

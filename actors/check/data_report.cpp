@@ -19,7 +19,7 @@ Spread spread_of(std::vector<int64_t> values) {
   const size_t last = values.size() - 1;
   s.least = values.front();
   s.median = values[last / 2];
-  s.high = values[last * 95 / 100];
+  s.high = values[(values.size() * 95 + 99) / 100 - 1];
   s.most = values.back();
   for (int64_t v : values) s.total += v;
   return s;

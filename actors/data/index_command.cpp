@@ -70,6 +70,28 @@ Result<SampleIndex> build(const JobSpec& spec, const std::vector<DataSource>& so
   return index;
 }
 
+/// Whether there is anything to learn, and every sample fits the sequence that it would be packed into.
+Status check_samples(const JobSpec& spec, const SampleIndex& index) {
+  size_t longest = 0;
+  int64_t supervised = 0, most = 0;
+  for (size_t i = 0; i < index.samples.size(); ++i) {
+    const auto& sample = index.samples[i];
+    supervised += sample.supervised;
+    if (sample.tokens > most) {
+      most = sample.tokens;
+      longest = i;
+    }
+  }
+  if (index.samples.size() == 0) return {};
+  if (supervised == 0)
+    return invalid_argument("none of the " + std::to_string(index.samples.size()) +
+                            " samples has a supervised token, so nothing would be learned; valid: records with answers");
+  if (spec.data.pack_tokens == 0 || most <= spec.data.pack_tokens) return {};
+  return invalid_argument("key 'data.pack_tokens': value " + std::to_string(spec.data.pack_tokens) + ", but sample '" +
+                          std::string(index.samples[longest].id) + "' has " + std::to_string(most) + " tokens; valid: at least " +
+                          std::to_string(most) + ", or a data.max_sample_tokens that leaves it out");
+}
+
 Status check_batch(const JobSpec& spec, const SampleIndex& index, int64_t held_out) {
   const int64_t left = static_cast<int64_t>(index.samples.size()) - held_out;
   if (left >= spec.training.global_batch) {
@@ -125,6 +147,7 @@ Result<std::string> run(int argc, char** argv) {
                    ? Result<SampleIndex>(synthetic_index(*spec.data.synthetic, config, spec.training.seed))
                    : build(spec, spec.data.sources, config);
   if (!index.ok()) return index.error();
+  TROUPE_RETURN_IF_ERROR(check_samples(spec, *index));
   int64_t held_out = 0, eval_supervised = 0;
   for (const auto& sample : index->samples) {
     if (!in_eval_split(sample, spec.eval.split)) continue;

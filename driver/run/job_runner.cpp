@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <random>
 #include <set>
@@ -173,6 +174,8 @@ void JobRunner::start_index() {
   if (job_.needs_eval_index) order.arguments.insert(order.arguments.end(), {"--eval-out", folder_->eval_index_path()});
   order.output_path = folder_->path() + "/logs/index.log";
   order.task_output_path = folder_->path() + "/index/progress";
+  std::error_code ignored;
+  std::filesystem::remove(order.task_output_path, ignored);  // what an earlier run wrote is not this one's progress
   around_.own_process(order.incarnation, -1);
   worker->spawn(order);
 }

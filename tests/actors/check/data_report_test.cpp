@@ -44,6 +44,7 @@ TEST_CASE("lengths, images and steps are counted") {
   CHECK(report.tokens.least == 1);
   CHECK(report.tokens.median == 4);
   CHECK(report.tokens.most == 20);
+  CHECK(report.tokens.high == 20);  // 95 of 100 of six are all six
   CHECK(report.tokens.total == 43);
   CHECK(report.images.total == 3);
   CHECK(report.patches.most == 24);

@@ -63,6 +63,22 @@ struct Job {
   }
 };
 
+TEST_CASE("Samples longer than a packed sequence, and data without any answer, are refused") {
+  Job job;
+  job.spec.data.pack_tokens = 10;
+  const auto packed = job.index();
+  CHECK(packed.code == 2);
+  CHECK(packed.err.find("key 'data.pack_tokens': value 10, but sample 'r0' has") != std::string::npos);
+  job.spec.data.pack_tokens = 0;
+  const std::string record =
+      R"({"id": "a", "conversations": [{"from": "human", "value": "Hi."}, {"from": "gpt", "value": ""}]})" "\n";
+  job.spec.data.sources = {{job.scratch.write("silent.jsonl", record + record), fixture::path("pictures"), 1, -1}};
+  const auto silent = job.index();
+  INFO(silent.err);
+  CHECK(silent.code == 2);
+  CHECK(silent.err.find("none of the 2 samples has a supervised token") != std::string::npos);
+}
+
 TEST_CASE("The command writes the index, shows progress and ends with a summary that agrees with it") {
   Job job;
   const auto ran = job.index();
