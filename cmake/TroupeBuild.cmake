@@ -7,7 +7,9 @@ if(TROUPE_CCACHE)
 endif()
 find_program(TROUPE_MOLD mold)
 if(TROUPE_MOLD)
-  add_link_options(-fuse-ld=mold)
+  # norelro: with thread-local variables mold 1.10 begins the read-only part inside a page, and when the page before is a gap the
+  # program does not load ("cannot apply additional memory protection after relocation"). Whether it is depends on the size of the code.
+  add_link_options(-fuse-ld=mold -Wl,-z,norelro)
 endif()
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
