@@ -272,9 +272,10 @@ class EndToEnd(unittest.TestCase):
                                                 f"shuffle: false, on_bad_record: {policy}}}")
 
     def refusal(self, name, code, **changes):
-        """The cause's message of a run that ends with `code`."""
+        """Why a run was refused (2), or the cause of its failure (1)."""
         path, run = self.write(name + ".yaml", **changes), self.folder / name
-        return json.loads(self.troupe("run", path, "--run-dir", run, "--json", code=code).stdout)["cause"]["message"]
+        answer = json.loads(self.troupe("run", path, "--run-dir", run, "--json", code=code).stdout)
+        return answer["error" if code == 2 else "cause"]["message"]
 
     def test_a_picture_that_is_cut_off_is_refused_or_left_out_of_the_data(self):
         """D10: the index sees it."""
