@@ -16,15 +16,15 @@
 
 /// Stands in for troupe-actor in the tests of the control plane: meets the other hosts in the store, runs steps under
 /// grants, reports them. What it does beyond that is written in RUN/../fake.txt as lines "key value":
-///   steps N, step_ms N, save_ms N      crash SLOT STEP, exit SLOT STEP, throw SLOT STEP, hang SLOT STEP, refuse SLOT,
-///   slow_load MS
+///   steps N, step_ms N, load_ms N      crash SLOT STEP, exit SLOT STEP, throw SLOT STEP, hang SLOT STEP, refuse SLOT
+/// Any other key ends the host, so that a test cannot ask for what does not happen.
 namespace {
 
 using namespace troupe;
 using std::chrono::milliseconds;
 
 struct Script {
-  int64_t steps = 5, step_ms = 0, slow_load_ms = 0;
+  int64_t steps = 5, step_ms = 0, load_ms = 0;
   std::string fault;
   int fault_slot = -1;
   int64_t fault_step = -1;
@@ -41,11 +41,14 @@ Script read_script(const std::string& run_folder) {
       words >> script.steps;
     else if (key == "step_ms")
       words >> script.step_ms;
-    else if (key == "slow_load")
-      words >> script.slow_load_ms;
-    else if (!key.empty()) {
+    else if (key == "load_ms")
+      words >> script.load_ms;
+    else if (key == "crash" || key == "exit" || key == "throw" || key == "hang" || key == "refuse") {
       script.fault = key;
       words >> script.fault_slot >> script.fault_step;
+    } else if (!key.empty()) {
+      std::fprintf(stderr, "fake.txt: unknown key '%s'\n", key.c_str());
+      std::exit(1);
     }
   }
   return script;
@@ -87,7 +90,7 @@ Status train(HostControl& control, const Script& script) {
   if (script.fault == "refuse" && script.fault_slot == slot)
     return invalid_argument("model folder: tensor 'x' is missing");
   control.report_phase("loading weights");
-  std::this_thread::sleep_for(milliseconds(script.slow_load_ms));
+  std::this_thread::sleep_for(milliseconds(script.load_ms));
   TROUPE_RETURN_IF_ERROR(meet(control, 0));
   control.report_event("training_plan", "{\"steps\": " + std::to_string(script.steps) + "}");
   control.report_ready();

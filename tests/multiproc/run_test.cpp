@@ -127,7 +127,7 @@ TEST_CASE("SIGTERM saves a checkpoint, exits with 75, and --resume auto goes on 
 
 TEST_CASE("SIGTERM before the first step exits with 75, and --resume auto starts afresh") {
   Sandbox box;
-  box.script("steps 5\nslow_load_ms 60000\n");
+  box.script("steps 5\nload_ms 60000\n");
   const int pid = box.start({"run", box.path("job.yaml"), "--run-dir", box.path("run")});
   REQUIRE(eventually([&] { return host_pids(box).size() == 2; }));
   box.signal_alone(pid, SIGTERM);
