@@ -77,7 +77,9 @@ Status choose_folder(const RunOptions& options, const PlannedRun& prepared, driv
   job.resume = options.resume;
   TROUPE_RETURN_IF_ERROR(check_writable(job.run_folder));
   if (options.evaluate) return {};
-  return check_disk(prepared.plan, prepared.spec, job.run_folder, free_disk_bytes(job.run_folder));
+  // Checkpoints of the run that is continued go as newer ones come.
+  const uint64_t free = free_disk_bytes(job.run_folder), held = bytes_below(job.run_folder + "/checkpoints");
+  return check_disk(prepared.plan, prepared.spec, job.run_folder, free > UINT64_MAX - held ? UINT64_MAX : free + held);
 }
 
 /// An evaluation that went well leaves nothing but its answer.

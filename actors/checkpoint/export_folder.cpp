@@ -115,7 +115,7 @@ Status write_fresh(const std::vector<ParameterDecl>& order, const ExportOptions&
   return {};
 }
 
-/// Puts the finished folder where the old one (with the parts, perhaps an earlier export) was.
+/// Puts the finished folder where an earlier export was.
 Status move_into_place(const std::string& finished, const std::string& target) {
   std::error_code ec;
   const std::string old = target + ".old";
@@ -139,7 +139,7 @@ Status assemble_export(const ExportOptions& options) {
     if (!like_source || !is_untouched(options, decl)) TROUPE_RETURN_IF_ERROR(parts.check(decl));
     declarations.emplace(decl.name, decl);
   }
-  const std::string partial = options.target_folder + ".partial";
+  const std::string partial = export_partial_folder(options.target_folder);
   std::error_code ec;
   fs::remove_all(partial, ec);
   fs::create_directories(partial, ec);
@@ -149,7 +149,10 @@ Status assemble_export(const ExportOptions& options) {
   TROUPE_RETURN_IF_ERROR(checkpoint::carry_files(options, partial, new_dtype ? &*new_dtype : nullptr));
   TROUPE_RETURN_IF_ERROR(like_source ? write_like_source(config, declarations, options, parts, partial)
                                      : write_fresh(order, options, parts, partial));
-  return move_into_place(partial, options.target_folder);
+  TROUPE_RETURN_IF_ERROR(move_into_place(partial, options.target_folder));
+  fs::remove_all(export_parts_folder(options.target_folder), ec);
+  if (ec) return invalid_argument(export_parts_folder(options.target_folder) + ": cannot be removed: " + ec.message());
+  return {};
 }
 
 }  // namespace troupe

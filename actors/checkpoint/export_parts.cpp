@@ -8,6 +8,7 @@
 
 #include "actors/checkpoint/model_io.h"
 #include "actors/checkpoint/weight_slices.h"
+#include "base/checkpoint/checkpoint_folder.h"
 
 namespace troupe {
 namespace checkpoint {
@@ -53,8 +54,6 @@ Status add_converted(const std::byte* data, FileDType from, FileDType to, int64_
 
 }  // namespace
 
-std::string parts_folder(const std::string& folder) { return folder + "/.parts"; }
-
 std::string part_name(const std::string& parameter, int dim, int64_t begin, int64_t end) {
   return parameter + "#" + std::to_string(dim) + ":" + std::to_string(begin) + ":" + std::to_string(end);
 }
@@ -63,9 +62,9 @@ Result<ExportParts> ExportParts::open(const std::string& folder) {
   ExportParts out;
   std::error_code ec;
   std::vector<std::string> paths;
-  for (const auto& entry : fs::directory_iterator(parts_folder(folder), ec))
+  for (const auto& entry : fs::directory_iterator(export_parts_folder(folder), ec))
     if (entry.path().extension() == ".safetensors") paths.push_back(entry.path().string());
-  if (paths.empty()) return not_found(parts_folder(folder) + ": holds no part of an export");
+  if (paths.empty()) return not_found(export_parts_folder(folder) + ": holds no part of an export");
   for (const std::string& path : paths) {
     TROUPE_ASSIGN(const std::shared_ptr<SafetensorsFile> file, SafetensorsFile::open(path));
     for (const TensorInfo& info : file->tensors()) TROUPE_RETURN_IF_ERROR(out.add(file, info));
@@ -99,7 +98,7 @@ Status ExportParts::check(const ParameterDecl& decl) const {
     if (part.dim != static_cast<int>(dim) || dim >= shape.size() || part.begin != covered)
       return data_loss("export: tensor '" + decl.name + "' is " + (part.begin > covered ? "missing" : "doubled") + " at index " +
                        std::to_string(std::min(part.begin, covered)) + ", seen in " + part.file->path() +
-                       "; remove the .parts folder if an earlier export left it");
+                       "; remove the folder of parts if an earlier export left it");
     shape[dim] = part.end - part.begin;
     if (shape != part.info->shape) return data_loss(part.file->path() + ": '" + part.info->name + "' has another shape than its name says");
     covered = part.end;
@@ -139,8 +138,8 @@ at::Tensor owned_part(const LocalParameter& p) {
 Status write_export_parts(ParameterStore& store, World& world, const std::string& folder) {
   if (world.mesh().index_among_peers(world.rank(), {Axis::kDp, Axis::kCp, Axis::kSp}) != 0) return {};
   std::error_code ec;
-  std::filesystem::create_directories(checkpoint::parts_folder(folder), ec);
-  if (ec) return invalid_argument(checkpoint::parts_folder(folder) + ": cannot be created: " + ec.message());
+  std::filesystem::create_directories(export_parts_folder(folder), ec);
+  if (ec) return invalid_argument(export_parts_folder(folder) + ": cannot be created: " + ec.message());
   std::vector<TensorSpec> specs;
   std::vector<const LocalParameter*> owned;
   for (const LocalParameter& p : store.parameters()) {
@@ -151,7 +150,7 @@ Status write_export_parts(ParameterStore& store, World& world, const std::string
     owned.push_back(&p);
   }
   const std::string group = store.options().components.empty() ? "none" : store.options().components.front();
-  const std::string path = checkpoint::parts_folder(folder) + "/" + group + "-" + std::to_string(world.rank()) + ".safetensors";
+  const std::string path = export_parts_folder(folder) + "/" + group + "-" + std::to_string(world.rank()) + ".safetensors";
   TROUPE_ASSIGN(const std::unique_ptr<SafetensorsWriter> writer, SafetensorsWriter::create(path, specs));
   for (const LocalParameter* p : owned) {
     const at::Tensor part = owned_part(*p).cpu().contiguous();  // one parameter at a time: little memory beyond the store's

@@ -10,7 +10,7 @@
 #include "base/safetensors/safetensors_file.h"
 #include "base/safetensors/safetensors_writer.h"
 
-/// The files that ranks leave under FOLDER/.parts for an export: each holds owned slices, named "PARAMETER#dim:begin:end".
+/// The files that ranks leave in FOLDER.parts for an export: each holds owned slices, named "PARAMETER#dim:begin:end".
 namespace troupe::checkpoint {
 
 /// Indices [begin, end) of dimension `dim` of a parameter, in a mapped part file.
@@ -21,13 +21,12 @@ struct ExportPart {
   const TensorInfo* info = nullptr;
 };
 
-std::string parts_folder(const std::string& folder);
 std::string part_name(const std::string& parameter, int dim, int64_t begin, int64_t end);
 
 /// The parts of all ranks by parameter, ascending.
 class ExportParts {
  public:
-  /// Opens every file of FOLDER/.parts. DataLoss names a file or an entry that is not what write_export_parts wrote.
+  /// Opens every file of FOLDER.parts. DataLoss names a file or an entry that is not what write_export_parts wrote.
   static Result<ExportParts> open(const std::string& folder);
   bool holds(const std::string& parameter) const { return parts_.contains(parameter); }
   /// The parts cover every element of `decl` exactly once. DataLoss names the parameter and what is missing or doubled.

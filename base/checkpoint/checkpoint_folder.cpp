@@ -102,6 +102,9 @@ std::string checkpoint_name(int64_t step) {
   return text;
 }
 
+std::string export_parts_folder(const std::string& export_folder) { return export_folder + ".parts"; }
+std::string export_partial_folder(const std::string& export_folder) { return export_folder + ".partial"; }
+
 Result<std::string> begin_checkpoint(const std::string& run_folder, int64_t step, Generation generation) {
   const std::string folder = checkpoints_folder(run_folder) + "/." + checkpoint_name(step) + ".g" + std::to_string(generation.value);
   std::error_code ec;
@@ -153,6 +156,8 @@ Status discard_unfinished(const std::string& run_folder) {
   std::vector<std::string> remove;
   for (const auto& entry : fs::directory_iterator(checkpoints_folder(run_folder), ec))
     if (entry.path().filename().string().starts_with(".step-")) remove.push_back(entry.path().string());
+  for (const std::string& folder : {export_parts_folder(run_folder + "/export"), export_partial_folder(run_folder + "/export")})
+    if (fs::exists(folder, ec)) remove.push_back(folder);
   for (const std::string& folder : remove) {
     fs::remove_all(folder, ec);
     if (ec) return internal_error(folder + ": cannot be removed: " + ec.message());

@@ -412,6 +412,7 @@ void JobRunner::store_call(uint64_t number, const StoreCall& call) {
 }
 
 void JobRunner::end(const Outcome& outcome) {
+  folder_->free_reserve();
   write_metrics(metrics_.rest());
   if (progress_due_) show_progress();
   json cause = {{"kind", outcome.cause_kind}};

@@ -30,13 +30,32 @@ std::string utc_now() {
   return text;
 }
 
+constexpr off_t kReserveBytes = 256 << 10;  // the last event and result.json, which carries a cause and what hosts reported
+
+std::string reserve_file(const std::string& folder) { return folder + "/.reserve"; }
+
+Status take_reserve(const std::string& folder) {
+  const std::string path = reserve_file(folder);
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  const int reason = fd < 0 ? errno : ::posix_fallocate(fd, 0, kReserveBytes);
+  if (fd >= 0) ::close(fd);
+  if (reason == 0) return {};
+  std::error_code ignored;
+  fs::remove(path, ignored);
+  return make_error(ErrorCode::kResourceExhausted, "run folder " + folder + ": no room for " + std::to_string(kReserveBytes >> 10) +
+                                                       " KiB to write down how the run ends: " + std::strerror(reason));
+}
+
 Status write_file(const std::string& path, const std::string& text) {
   const std::string temporary = path + ".tmp";
   {
     std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
     file << text;
     file.flush();
-    if (!file) return make_error(ErrorCode::kResourceExhausted, "cannot write " + path + ": " + std::strerror(errno));
+    const int reason = errno;
+    std::error_code ignored;
+    if (!file) fs::remove(temporary, ignored);
+    if (!file) return make_error(ErrorCode::kResourceExhausted, "cannot write " + path + ": " + std::strerror(reason));
   }
   std::error_code error;
   fs::rename(temporary, path, error);
@@ -72,7 +91,12 @@ Result<std::unique_ptr<RunFolder>> RunFolder::open(const std::string& path, bool
     return make_error(ErrorCode::kFailedPrecondition,
                       "run folder " + path + " exists already; --resume auto continues it, --run-dir names another");
   }
-  return std::unique_ptr<RunFolder>(new RunFolder(path, lock, empty));
+  std::unique_ptr<RunFolder> folder(new RunFolder(path, lock, empty));
+  if (Status taken = take_reserve(path); !taken.ok()) {
+    folder->discard();
+    return taken.error();
+  }
+  return folder;
 }
 
 RunFolder::RunFolder(std::string path, int lock, bool fresh)
@@ -86,11 +110,21 @@ RunFolder::RunFolder(std::string path, int lock, bool fresh)
 }
 
 RunFolder::~RunFolder() {
+  std::error_code ignored;
+  fs::remove(reserve_file(path_), ignored);
   if (!discarded_) write_driver_address("");
   ::close(lock_);
 }
 
 Status RunFolder::write_job(const std::string& yaml) { return write_file(path_ + "/job.yaml", yaml); }
+
+void RunFolder::free_reserve() {
+  std::error_code ignored;
+  fs::remove(reserve_file(path_), ignored);
+  static_cast<void>(discard_unfinished(path_));
+  metrics_.clear();  // what did not fit before may now
+  events_.clear();
+}
 
 void RunFolder::append_metrics(const std::string& lines) { metrics_ << lines << std::flush; }
 

@@ -30,7 +30,7 @@ TEST_CASE("Resuming from a folder that is not there is refused by name") {
   CHECK(folder.error().message.find("/nonexistent/run") != std::string::npos);
 }
 
-TEST_CASE("A disk that does not hold the next checkpoint and the export is refused with numbers") {
+TEST_CASE("A disk that does not hold the checkpoints at a time, and the export with its parts, is refused with numbers") {
   JobPlan plan;
   plan.parameters = 1 << 20;
   plan.groups.resize(1);
@@ -39,12 +39,20 @@ TEST_CASE("A disk that does not hold the next checkpoint and the export is refus
   spec.model.dtype = DType::kFp32;
   spec.checkpoint.every = 10;
   spec.checkpoint.export_at_end = true;
-  CHECK(check_disk(plan, spec, "run", 16 << 20).ok());
-  const Status refused = check_disk(plan, spec, "run", (16 << 20) - 1);
+  spec.checkpoint.keep = 2;
+  spec.training.steps = 100;
+  CHECK(check_disk(plan, spec, "run", 36 << 20).ok());  // while the third is written; 24 + 8 at the end
+  const Status refused = check_disk(plan, spec, "run", (36 << 20) - 1);
   REQUIRE_FALSE(refused.ok());
-  CHECK(refused.error().message.find("checkpoint takes about 12 MiB and the export 4 MiB") != std::string::npos);
+  CHECK(refused.error().message.find("3 checkpoints at a time take about 36 MiB and the export, with its parts, 8 MiB") != std::string::npos);
+  spec.training.steps = 10;  // saves once
+  CHECK(check_disk(plan, spec, "run", 20 << 20).ok());
+  CHECK_FALSE(check_disk(plan, spec, "run", (20 << 20) - 1).ok());
+  spec.training.steps.reset();  // by epochs: the data will say how many
+  CHECK(check_disk(plan, spec, "run", 36 << 20).ok());
   spec.checkpoint.every = 0;
-  CHECK(check_disk(plan, spec, "run", 4 << 20).ok());
+  CHECK(check_disk(plan, spec, "run", 8 << 20).ok());
+  CHECK_FALSE(check_disk(plan, spec, "run", (8 << 20) - 1).ok());
   spec.checkpoint.export_at_end = false;
   CHECK(check_disk(plan, spec, "run", 0).ok());
 }

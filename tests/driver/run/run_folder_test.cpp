@@ -1,5 +1,6 @@
 #include "driver/run/run_folder.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -52,6 +53,28 @@ TEST_CASE("A folder that exists is refused without resume and left as it was") {
   CHECK(folder.error().message.find(path) != std::string::npos);
   CHECK(std::distance(fs::directory_iterator(path), fs::directory_iterator()) == 1);
   CHECK(RunFolder::open(path, true).ok());
+}
+
+TEST_CASE("Room for the end of a run is held from its start, and what a failed save or export left goes with it") {
+  Root root;
+  const std::string path = root.path / "run";
+  auto folder = RunFolder::open(path, false);
+  REQUIRE(folder.ok());
+  struct stat held {};
+  REQUIRE(::stat((path + "/.reserve").c_str(), &held) == 0);
+  CHECK(held.st_blocks * 512 >= 256 << 10);
+  REQUIRE(begin_checkpoint(path, 10, Generation{1}).ok());
+  fs::create_directories(path + "/export.parts");
+  fs::create_directories(path + "/export.partial");
+  fs::create_directories(path + "/checkpoints/step-00000005");
+  (*folder)->free_reserve();
+  for (const char* gone : {"/.reserve", "/checkpoints/.step-00000010.g1", "/export.parts", "/export.partial"}) {
+    INFO(gone);
+    CHECK_FALSE(fs::exists(path + gone));
+  }
+  CHECK(fs::exists(path + "/checkpoints/step-00000005"));
+  CHECK((*folder)->write_result({{"outcome", "failed"}}).ok());
+  CHECK(fs::exists(path + "/result.json"));
 }
 
 TEST_CASE("A folder in use is refused even with resume") {
