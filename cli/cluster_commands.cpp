@@ -95,7 +95,11 @@ int worker_command(const WorkerOptionsGiven& given) {
   if (!given.cluster_file.empty()) {
     Result<Manifest> manifest = load_manifest(given.cluster_file);
     if (!manifest) return report(manifest.error());
-    if (!manifest->node(given.node)) return report(not_found("node '" + given.node + "' is not in " + manifest->file));
+    if (!manifest->node(given.node)) {
+      std::string valid;
+      for (const ManifestNode& node : manifest->nodes) valid += (valid.empty() ? "" : ", ") + node.name;
+      return report(invalid_argument(manifest->file + ": there is no node '" + given.node + "'; valid: " + valid));
+    }
     if (options.driver_address.empty()) options.driver_address = manifest->control_address;
     if (secrets.empty()) secrets = manifest->secrets_folder();
     options.environment = manifest->env;

@@ -119,7 +119,7 @@ void add_cluster(CLI::App& app, Given& given) {
   worker->add_option("--secrets", given.worker.secrets, "the folder with the cluster's certificate and token");
   worker->add_option("--actor", given.worker.actor, "the actor program (default: troupe-actor beside troupe)");
   worker->footer(
-      "Examples:\n  troupe worker --cluster cluster.yaml --node a\n  troupe worker --driver 10.0.0.1:7411 --secrets "
+      "Examples:\n  troupe worker --cluster cluster.yaml --node a\n  troupe worker --driver 10.0.0.1:7717 --secrets "
       "cluster.secrets --node a");
   worker->callback([&given] { given.exit_code = worker_command(given.worker); });
 }
@@ -171,7 +171,9 @@ void add_others(CLI::App& app, Given& given) {
   CLI::App* bench = app.add_subcommand("bench", "measure: step, dispatch, ...; `troupe bench NAME --help` says more");
   bench->prefix_command();
   bench->add_option("--actor", given.run.actor, "the actor program (default: troupe-actor beside troupe)");
-  bench->footer("Examples:\n  troupe bench dispatch --hosts 8+8\n  troupe bench step --device cpu --json");
+  bench->footer(
+      "Examples:\n  troupe bench dispatch --hosts 8+8\n  troupe bench step --device cpu --model examples/shapes/model "
+      "--random --json");
   bench->callback([&given, bench] {
     const std::vector<std::string> rest = bench->remaining();
     if (!rest.empty() && rest.front() == "dispatch") {

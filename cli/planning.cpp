@@ -91,18 +91,22 @@ Status check_disk(const JobPlan& plan, const JobSpec& spec, const std::string& r
   for (const GroupPlan& group : plan.groups) trained += group.trained_parameters;
   const int64_t weights = plan.parameters * element, checkpoint = weights + trained * state;
   const CheckpointSpec& c = spec.checkpoint;
-  const int64_t saves = c.every <= 0 ? 0 : spec.training.steps ? *spec.training.steps / c.every : std::numeric_limits<int64_t>::max();
+  const int64_t saves = c.every <= 0          ? 0
+                        : spec.training.steps ? *spec.training.steps / c.every
+                                              : std::numeric_limits<int64_t>::max();
   // An older one goes when a newer one is complete; an export is put together from the parts that ranks wrote.
   const int64_t at_once = std::min<int64_t>(saves, c.keep + int64_t{1}), at_end = std::min<int64_t>(saves, c.keep);
   const int64_t exported = c.export_at_end ? 2 * weights : 0;
   const int64_t needed = std::max(at_once * checkpoint, at_end * checkpoint + exported);
   if (static_cast<uint64_t>(needed) <= free_bytes) return {};
   auto mib = [](uint64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB"; };
-  return make_error(
-      ErrorCode::kResourceExhausted,
-      "run folder " + run_folder + ": " + mib(free_bytes) + " of disk are free, but " + std::to_string(at_once) + " checkpoints at a time take about " +
-          mib(static_cast<uint64_t>(at_once * checkpoint)) + " and the export, with its parts, " + mib(static_cast<uint64_t>(exported)) +
-          "; valid: a --run-dir with more space, a smaller checkpoint.keep, or checkpoint.every=0 and checkpoint.export=never");
+  return make_error(ErrorCode::kResourceExhausted,
+                    "run folder " + run_folder + ": " + mib(free_bytes) + " of disk are free, but " +
+                        std::to_string(at_once) + " checkpoints at a time take about " +
+                        mib(static_cast<uint64_t>(at_once * checkpoint)) + " and the export, with its parts, " +
+                        mib(static_cast<uint64_t>(exported)) +
+                        "; valid: a --run-dir with more space, a smaller checkpoint.keep, or checkpoint.every=0 and "
+                        "checkpoint.export=never");
 }
 
 uint64_t bytes_below(const std::string& folder) {

@@ -40,8 +40,8 @@ Result<std::string> choose_run_folder(const std::string& name, const std::string
 /// a complete checkpoint is refused; with "auto" there need be none, but where there are some, one must be complete (DataLoss).
 Status check_resume(const JobSpec& spec, const std::string& run_folder, const std::string& resume);
 
-/// Whether `free_bytes` of disk hold the checkpoints that the run keeps at a time, and its export with the parts that it is made of; refused
-/// with numbers.
+/// Whether `free_bytes` of disk hold the checkpoints that the run keeps at a time, and its export with the parts that
+/// it is made of; refused with numbers.
 Status check_disk(const JobPlan& plan, const JobSpec& spec, const std::string& run_folder, uint64_t free_bytes);
 /// What the files in a folder and its folders hold; 0 when it is not there.
 uint64_t bytes_below(const std::string& folder);

@@ -8,6 +8,7 @@
 #include "actors/checkpoint/export_carried_files.h"
 #include "actors/checkpoint/export_parts.h"
 #include "actors/checkpoint/model_io.h"
+#include "base/checkpoint/checkpoint_folder.h"
 #include "base/safetensors/model_folder.h"
 
 namespace troupe {

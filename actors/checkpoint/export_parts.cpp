@@ -96,8 +96,8 @@ Status ExportParts::check(const ParameterDecl& decl) const {
   for (const ExportPart& part : found->second) {
     std::vector<int64_t> shape = decl.shape;
     if (part.dim != static_cast<int>(dim) || dim >= shape.size() || part.begin != covered)
-      return data_loss("export: tensor '" + decl.name + "' is " + (part.begin > covered ? "missing" : "doubled") + " at index " +
-                       std::to_string(std::min(part.begin, covered)) + ", seen in " + part.file->path() +
+      return data_loss("export: tensor '" + decl.name + "' is " + (part.begin > covered ? "missing" : "doubled") +
+                       " at index " + std::to_string(std::min(part.begin, covered)) + ", seen in " + part.file->path() +
                        "; remove the folder of parts if an earlier export left it");
     shape[dim] = part.end - part.begin;
     if (shape != part.info->shape) return data_loss(part.file->path() + ": '" + part.info->name + "' has another shape than its name says");
@@ -150,7 +150,8 @@ Status write_export_parts(ParameterStore& store, World& world, const std::string
     owned.push_back(&p);
   }
   const std::string group = store.options().components.empty() ? "none" : store.options().components.front();
-  const std::string path = export_parts_folder(folder) + "/" + group + "-" + std::to_string(world.rank()) + ".safetensors";
+  const std::string path =
+      export_parts_folder(folder) + "/" + group + "-" + std::to_string(world.rank()) + ".safetensors";
   TROUPE_ASSIGN(const std::unique_ptr<SafetensorsWriter> writer, SafetensorsWriter::create(path, specs));
   for (const LocalParameter* p : owned) {
     const at::Tensor part = owned_part(*p).cpu().contiguous();  // one parameter at a time: little memory beyond the store's

@@ -18,10 +18,12 @@ Status load_pretrained(ParameterStore& store, const std::string& folder, GroupOp
 /// Random weights from (seed, parameter name, element): equal for every layout. Normal(0, initializer_range) for matrices, ones for norms, zeros for biases.
 void initialise_random(ParameterStore& store, uint64_t seed);
 
-/// Writes this rank's owned slices of the group's parameters into a file of its own in `folder`.parts (all ranks call; only dp = sp = 0 replicas write).
+/// Writes this rank's owned slices of the group's parameters into a file of its own in `folder`.parts (all ranks call;
+/// only dp = sp = 0 replicas write).
 Status write_export_parts(ParameterStore& store, World& world, const std::string& folder);
-/// One process joins the parts of all groups into a Hugging Face folder: tensors in the names, dtypes, file split and order of `source_folder` (if it has weights;
-/// untouched tensors byte-identical), config, processor and tokenizer files carried along. The parts are removed. Renamed into place at the end.
+/// One process joins the parts of all groups into a Hugging Face folder: tensors in the names, dtypes, file split and
+/// order of `source_folder` (if it has weights; untouched tensors byte-identical), config, processor and tokenizer
+/// files carried along. The parts are removed. Renamed into place at the end.
 struct ExportOptions {
   std::string source_folder, target_folder;
   std::vector<std::string> untouched_components;  // not trained: bytes copied from the source when it has weights

@@ -156,7 +156,8 @@ Status discard_unfinished(const std::string& run_folder) {
   std::vector<std::string> remove;
   for (const auto& entry : fs::directory_iterator(checkpoints_folder(run_folder), ec))
     if (entry.path().filename().string().starts_with(".step-")) remove.push_back(entry.path().string());
-  for (const std::string& folder : {export_parts_folder(run_folder + "/export"), export_partial_folder(run_folder + "/export")})
+  for (const std::string& folder :
+       {export_parts_folder(run_folder + "/export"), export_partial_folder(run_folder + "/export")})
     if (fs::exists(folder, ec)) remove.push_back(folder);
   for (const std::string& folder : remove) {
     fs::remove_all(folder, ec);

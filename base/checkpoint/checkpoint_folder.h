@@ -28,13 +28,13 @@ Result<std::string> latest_checkpoint(const std::string& run_folder);
 /// The manifest of a checkpoint whose files are all there with the right sizes; `verify`: and the right checksums. DataLoss names the file.
 Result<CheckpointManifest> read_checkpoint(const std::string& folder, bool verify);
 
-/// Where ranks leave their parts of an export, and where the folder is put together before it is renamed to `export_folder`: beside it, so
-/// that it is there only when it is complete.
+/// Where ranks leave their parts of an export, and where the folder is put together before it is renamed to
+/// `export_folder`: beside it, so that it is there only when it is complete.
 std::string export_parts_folder(const std::string& export_folder);
 std::string export_partial_folder(const std::string& export_folder);
 
-/// Removes what unfinished saves and an unfinished RUN/export left; a later save of the same step would take it for its own. REQUIRES: no
-/// save or export under way.
+/// Removes what unfinished saves and an unfinished RUN/export left; a later save of the same step would take it for its
+/// own. REQUIRES: no save or export under way.
 Status discard_unfinished(const std::string& run_folder);
 
 /// Removes all but the `keep` newest complete checkpoints, and what unfinished saves of before left. keep <= 0 keeps all complete ones. REQUIRES: no save under way.

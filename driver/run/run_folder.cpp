@@ -30,7 +30,8 @@ std::string utc_now() {
   return text;
 }
 
-constexpr off_t kReserveBytes = 256 << 10;  // the last event and result.json, which carries a cause and what hosts reported
+constexpr off_t kReserveBytes =
+    256 << 10;  // the last event and result.json, which carries a cause and what hosts reported
 
 std::string reserve_file(const std::string& folder) { return folder + "/.reserve"; }
 
@@ -42,7 +43,8 @@ Status take_reserve(const std::string& folder) {
   if (reason == 0) return {};
   std::error_code ignored;
   fs::remove(path, ignored);
-  return make_error(ErrorCode::kResourceExhausted, "run folder " + folder + ": no room for " + std::to_string(kReserveBytes >> 10) +
+  return make_error(ErrorCode::kResourceExhausted, "run folder " + folder + ": no room for " +
+                                                       std::to_string(kReserveBytes >> 10) +
                                                        " KiB to write down how the run ends: " + std::strerror(reason));
 }
 

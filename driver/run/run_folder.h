@@ -29,8 +29,8 @@ class RunFolder {
   void append_metrics(const std::string& lines);
   /// Adds "time", "kind" and "generation" in front of `details`.
   void append_event(const std::string& kind, uint32_t generation, const nlohmann::json& details);
-  /// Makes room on a full disk for what says how the run ended: gives up the reserve that was taken when the folder was opened, and removes
-  /// what an unfinished save or export left. REQUIRES: no host writes any more.
+  /// Makes room on a full disk for what says how the run ended: gives up the reserve that was taken when the folder was
+  /// opened, and removes what an unfinished save or export left. REQUIRES: no host writes any more.
   void free_reserve();
   /// By temporary name and rename.
   Status write_result(const nlohmann::json& result);

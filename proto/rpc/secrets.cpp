@@ -1,5 +1,6 @@
 #include "proto/rpc/secrets.h"
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -11,7 +12,12 @@ Secrets secrets_in(const std::string& folder) {
 
 Result<std::string> read_secret(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return not_found("cannot read " + path);
+  std::error_code error;
+  if (!file && !std::filesystem::exists(path, error))
+    return unavailable(path +
+                       " is not there: the driver makes it when it first starts (`troupe driver --cluster FILE`), "
+                       "other nodes take a copy");
+  if (!file) return invalid_argument("cannot read " + path);
   std::ostringstream text;
   text << file.rdbuf();
   std::string value = text.str();

@@ -17,7 +17,8 @@ struct Secrets {
 
 /// The files of `folder` (NAME.secrets/), whether they exist or not.
 Secrets secrets_in(const std::string& folder);
-/// The whole of a small file (a token, a certificate), trailing newline removed. Refuses an empty one.
+/// The whole of a small file (a token, a certificate), trailing newline removed. Refuses an empty one; Unavailable when
+/// it is not there.
 Result<std::string> read_secret(const std::string& path);
 
 }  // namespace troupe

@@ -30,7 +30,8 @@ TEST_CASE("Resuming from a folder that is not there is refused by name") {
   CHECK(folder.error().message.find("/nonexistent/run") != std::string::npos);
 }
 
-TEST_CASE("A disk that does not hold the checkpoints at a time, and the export with its parts, is refused with numbers") {
+TEST_CASE(
+    "A disk that does not hold the checkpoints at a time, and the export with its parts, is refused with numbers") {
   JobPlan plan;
   plan.parameters = 1 << 20;
   plan.groups.resize(1);
@@ -44,7 +45,8 @@ TEST_CASE("A disk that does not hold the checkpoints at a time, and the export w
   CHECK(check_disk(plan, spec, "run", 36 << 20).ok());  // while the third is written; 24 + 8 at the end
   const Status refused = check_disk(plan, spec, "run", (36 << 20) - 1);
   REQUIRE_FALSE(refused.ok());
-  CHECK(refused.error().message.find("3 checkpoints at a time take about 36 MiB and the export, with its parts, 8 MiB") != std::string::npos);
+  CHECK(refused.error().message.find(
+            "3 checkpoints at a time take about 36 MiB and the export, with its parts, 8 MiB") != std::string::npos);
   spec.training.steps = 10;  // saves once
   CHECK(check_disk(plan, spec, "run", 20 << 20).ok());
   CHECK_FALSE(check_disk(plan, spec, "run", (20 << 20) - 1).ok());

@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 
 #include "tests/multiproc/sandbox.h"
@@ -291,4 +292,14 @@ TEST_CASE("No driver is exit code 3") {
   const Ended ended = box.run({"status", "--driver", "unix:" + box.path("none.sock")});
   CHECK(ended.code == 3);
   CHECK(ended.output.find(box.path("none.sock")) != std::string::npos);
+  std::ofstream(box.path("new.yaml"))
+      << "launch: local\nnodes: [{name: a, devices: {cpu: 1}}, {name: b, devices: {cpu: 1}}]\n";
+  const Ended never = box.run({"submit", box.path("job.yaml"), "--cluster", box.path("new.yaml")});
+  INFO(never.output);
+  CHECK(never.code == 3);
+  CHECK(never.output.find("troupe driver --cluster") != std::string::npos);
+  const Ended worker = box.run({"worker", "--cluster", box.path("new.yaml"), "--node", "zz"});
+  INFO(worker.output);
+  CHECK(worker.code == 2);
+  CHECK(worker.output.find("no node 'zz'; valid: a, b") != std::string::npos);
 }
