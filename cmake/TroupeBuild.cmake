@@ -5,12 +5,8 @@ if(TROUPE_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
       CCACHE_SLOPPINESS=pch_defines,time_macros ${TROUPE_CCACHE})
 endif()
-find_program(TROUPE_MOLD mold)
-if(TROUPE_MOLD)
-  # norelro: with thread-local variables mold 1.10 begins the read-only part inside a page, and when the page before is a gap the
-  # program does not load ("cannot apply additional memory protection after relocation"). Whether it is depends on the size of the code.
-  add_link_options(-fuse-ld=mold -Wl,-z,norelro)
-endif()
+# The compiler's own linker: a program takes it half a second. mold 1.10, faster, hangs on some of these programs and lays out the
+# read-only part of others so that they do not load.
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()

@@ -1,7 +1,7 @@
 # Every version that Troupe is built and tested with, in one place. Sourced by the other scripts.
 
 # Debian 12 / Ubuntu 24.04 packages (the distribution pins their versions).
-TROUPE_APT_BUILD="build-essential cmake ninja-build ccache mold git ca-certificates python3 python3-venv python3-dev
+TROUPE_APT_BUILD="build-essential cmake ninja-build ccache git ca-certificates python3 python3-venv python3-dev
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libspdlog-dev libyaml-cpp-dev nlohmann-json3-dev
   libcli11-dev libsqlite3-dev libpcre2-dev libjpeg62-turbo-dev libpng-dev libwebp-dev libgif-dev libtiff-dev libicu-dev libxxhash-dev libssl-dev libarchive-dev
   libucx-dev libgloo-dev"
