@@ -1,60 +1,7 @@
 #include "actors/data/chat_form.h"
 
-#include <xxhash.h>
-
-#include <filesystem>
-#include <nlohmann/json.hpp>
-#include <optional>
-
-#include "base/json_text.h"
-#include "base/mapped_file.h"
-
 namespace troupe {
 namespace {
-
-using Json = nlohmann::json;
-
-/// The template in a JSON file's key chat_template: a string, or a list of named ones of which "default" counts.
-Result<std::optional<std::string>> template_in_json(const std::string& path) {
-  if (!std::filesystem::exists(path)) return std::optional<std::string>();
-  TROUPE_ASSIGN(const auto file, MappedFile::open(path));
-  const Result<Json> parsed = parse_json(file->bytes());
-  if (!parsed.ok()) return invalid_argument(path + " " + parsed.error().message);
-  try {
-    const Json& root = *parsed;
-    const Json found = root.is_object() ? root.value("chat_template", Json()) : Json();
-    if (found.is_string()) return std::optional(found.get<std::string>());
-    for (const auto& item : found.is_array() ? found : Json::array())
-      if (item.value("name", std::string()) == "default") return std::optional(item.at("template").get<std::string>());
-  } catch (const Json::exception& e) {
-    return invalid_argument(path + " holds no chat_template that is understood: " + json_complaint(e));
-  }
-  return std::optional<std::string>();
-}
-
-/// The words between "<|im_start|>system" and "<|im_end|>" where the template states them literally (not as an
-/// expression).
-std::optional<std::string> stated_system(const std::string& text) {
-  constexpr std::string_view kOpen = "<|im_start|>system", kClose = "<|im_end|>";
-  for (size_t at = text.find(kOpen); at != std::string::npos; at = text.find(kOpen, at + 1)) {
-    size_t begin = at + kOpen.size();
-    if (text.compare(begin, 2, "\\n") == 0) {
-      begin += 2;
-    } else if (text.compare(begin, 1, "\n") == 0) {
-      begin += 1;
-    } else {
-      continue;
-    }
-    const size_t end = text.find(kClose, begin);
-    if (end == std::string::npos) continue;
-    std::string words = text.substr(begin, end - begin);
-    const bool expression = words.empty() || words.find_first_of("{}") != std::string::npos || words[0] == '\'' ||
-                            words[0] == '"' || words.find("' +") != std::string::npos ||
-                            words.find("\" +") != std::string::npos;
-    if (!expression) return words;
-  }
-  return std::nullopt;
-}
 
 /// An id beyond the embedding, or a marker that the configuration and the tokenizer number differently, would train on
 /// silently wrong rows.
@@ -81,29 +28,6 @@ Status check_ids(const Tokenizer& tokenizer, const ModelConfig& config) {
 }
 
 }  // namespace
-
-Result<ChatTemplate> read_chat_template(const std::string& folder) {
-  std::optional<std::string> text;
-  ChatTemplate result;
-  const std::string jinja = folder + "/chat_template.jinja";
-  if (std::filesystem::exists(jinja)) {
-    TROUPE_ASSIGN(const auto file, MappedFile::open(jinja));
-    text = std::string(file->bytes());
-    result.source = jinja;
-  }
-  for (const char* name : {"/chat_template.json", "/tokenizer_config.json"}) {
-    if (text) break;
-    TROUPE_ASSIGN(text, template_in_json(folder + name));
-    if (text) result.source = folder + name;
-  }
-  if (!text) return result;
-  if (text->find("<|im_start|>") == std::string::npos || text->find("<|im_end|>") == std::string::npos)
-    return invalid_argument("the chat template in " + result.source +
-                            " is not of the form <|im_start|>ROLE ... <|im_end|>, the only one that is understood");
-  result.hash = XXH3_64bits(text->data(), text->size());
-  if (auto system = stated_system(*text)) result.default_system = *system;
-  return result;
-}
 
 int64_t SampleTokens::supervised_count() const {
   int64_t n = 0;
@@ -132,11 +56,11 @@ Result<SampleTokens> ChatForm::tokenize(const Record& record, std::vector<Indexe
   SampleTokens out;
   out.images = std::move(images);
   size_t next_image = 0;
-  if (record.turns.empty() || record.turns[0].role != Role::kSystem)
-    TROUPE_RETURN_IF_ERROR(add_turn(Role::kSystem, default_system_, false, out, next_image));
+  if (default_system_ && (record.turns.empty() || record.turns[0].role != Role::kSystem))
+    TROUPE_RETURN_IF_ERROR(add_turn(Role::kSystem, *default_system_, false, out, next_image));
   for (size_t i = 0; i < record.turns.size(); ++i) {
     const Turn& turn = record.turns[i];
-    const bool supervise = turn.role == Role::kAssistant && !turn.text.empty() &&
+    const bool supervise = turn.role == Role::kAssistant && turn.trained && !turn.text.empty() &&
                            (supervise_ == Supervise::kAll || i + 1 == record.turns.size());
     TROUPE_RETURN_IF_ERROR(add_turn(turn.role, turn.text, supervise, out, next_image));
   }

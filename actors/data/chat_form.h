@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "actors/data/chat_template.h"
 #include "actors/data/record.h"
 #include "actors/data/tokenizer.h"
 #include "base/config/job_spec.h"
@@ -13,16 +15,6 @@
 #include "base/result.h"
 
 namespace troupe {
-
-/// What a folder's chat template says, as far as the Qwen form leaves it open.
-struct ChatTemplate {
-  std::string default_system = "You are a helpful assistant.";
-  std::string source;  // the file it was read from; empty: the folder has none and the default form is used
-  uint64_t hash = 0;   // of the template's text
-};
-/// Looks for a template in chat_template.jinja, chat_template.json and tokenizer_config.json. InvalidArgument when
-/// there is one that is not of the im_start / im_end form.
-Result<ChatTemplate> read_chat_template(const std::string& folder);
 
 /// A sample's tokens. ids [S]; supervised [S] as in TokenizedSample; images: grids and token offsets.
 struct SampleTokens {
@@ -53,7 +45,7 @@ class ChatForm {
   void add_image(SampleTokens& out, size_t& next_image) const;
 
   std::shared_ptr<const Tokenizer> tokenizer_;
-  std::string default_system_;
+  std::optional<std::string> default_system_;
   Supervise supervise_ = Supervise::kAll;
   int64_t start_ = 0, end_ = 0, vision_start_ = 0, vision_end_ = 0, image_ = 0, merge_ = 2;
 };

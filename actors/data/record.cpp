@@ -113,7 +113,7 @@ class RecordReader {
   Status read_turns() {
     std::string system;
     TROUPE_RETURN_IF_ERROR(read_string(present(object_, Column::kSystem, spelling_), system));
-    if (!system.empty()) record_.turns.push_back({Role::kSystem, system});
+    if (!system.empty()) record_.turns.push_back({Role::kSystem, system, true});
     std::vector<std::string> held;
     for (const auto& key : keys_of(Column::kTurns, spelling_))
       if (object_.contains(key)) held.push_back(key);
@@ -188,7 +188,8 @@ class RecordReader {
       return invalid_argument(where + " is by " + quoted(role->get<std::string>()) + "; " + speaker_words(spelling_) +
                               " are understood");
     if (text == turn.end()) return invalid_argument(where + " has no '" + text_key + "'");
-    Turn out{role_of(word.speaker), {}};
+    Turn out{role_of(word.speaker), {}, true};
+    TROUPE_RETURN_IF_ERROR(read_weight(turn, where, out));
     if (text->is_array() && !text->empty()) {
       TROUPE_RETURN_IF_ERROR(read_parts(*text, where, out));
     } else if (!text->is_string()) {
@@ -198,6 +199,28 @@ class RecordReader {
       out.text = text->get<std::string>();
     }
     record_.turns.push_back(std::move(out));
+    return {};
+  }
+
+  /// Whether an answer is learned: true or 1, which is what holds without a word about it, or false or 0.
+  Status read_weight(const Json& turn, const std::string& where, Turn& out) {
+    Found first;
+    for (const auto& key : keys_of(Column::kWeight, spelling_)) {
+      const auto found = turn.find(key);
+      if (found == turn.end() || found->is_null()) continue;
+      const bool yes = *found == Json(true) || (found->is_number() && found->get<double>() == 1);
+      const bool no = *found == Json(false) || (found->is_number() && found->get<double>() == 0);
+      if (!yes && !no)
+        return invalid_argument(where + ": '" + key + "' is " + quoted(found->dump()) +
+                                "; true or 1 (the answer is learned) and false or 0 (it is not) are understood");
+      if (first && out.trained != yes)
+        return invalid_argument(where + ": '" + first.key + "' and '" + key + "' differ");
+      out.trained = yes;
+      first = {key, &*found};
+    }
+    if (first && out.trained && out.role != Role::kAssistant)
+      return invalid_argument(where + ": '" + first.key + "' asks to learn a turn of the " + role_name(out.role) +
+                              ", but only answers are learned");
     return {};
   }
 
@@ -230,8 +253,8 @@ class RecordReader {
     for (const auto& pair : history ? *history.value : Json::array()) {
       if (!pair.is_array() || pair.size() != 2 || !pair[0].is_string() || !pair[1].is_string())
         return invalid_argument("key '" + history.key + "' holds something that is no pair of question and answer");
-      record_.turns.push_back({Role::kUser, pair[0].get<std::string>()});
-      record_.turns.push_back({Role::kAssistant, pair[1].get<std::string>()});
+      record_.turns.push_back({Role::kUser, pair[0].get<std::string>(), true});
+      record_.turns.push_back({Role::kAssistant, pair[1].get<std::string>(), true});
     }
     std::string question, input, answer;
     TROUPE_RETURN_IF_ERROR(read_string(present(object_, Column::kQuestion, spelling_), question));
@@ -242,8 +265,8 @@ class RecordReader {
     const bool answered = std::any_of(answer_keys_.begin(), answer_keys_.end(), [&](const auto& key) {
       return object_.contains(key) && object_.at(key).is_string();
     });
-    record_.turns.push_back({Role::kUser, question + (question.empty() || input.empty() ? "" : "\n") + input});
-    if (answered) record_.turns.push_back({Role::kAssistant, answer});
+    record_.turns.push_back({Role::kUser, question + (question.empty() || input.empty() ? "" : "\n") + input, true});
+    if (answered) record_.turns.push_back({Role::kAssistant, answer, true});
     return {};
   }
 

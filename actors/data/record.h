@@ -17,6 +17,7 @@ const char* role_name(Role role);  // as the chat form spells it
 struct Turn {
   Role role;
   std::string text;
+  bool trained = true;  // false: an answer that the record says is not to be learned
 };
 
 /// One training record in the one form that the rest of the folder knows, whatever spelling the file uses (docs/data.md

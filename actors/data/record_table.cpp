@@ -24,6 +24,7 @@ const std::vector<ColumnRow>& columns() {
       {Column::kInput, "input", {"input"}},
       {Column::kAnswer, "answer", {"output", "response"}},
       {Column::kHistory, "history", {"history"}},
+      {Column::kWeight, "weight", {"loss", "loss_scale", "weight"}},
   };
   return table;
 }

@@ -145,7 +145,7 @@ Result<SampleTokens> SampleReader::tokenize(int source, const Record& record,
 }
 
 std::array<uint64_t, 2> SampleReader::settings_hash() const {
-  std::string text = "troupe samples 1\n";
+  std::string text = "troupe samples 2\n";
   const auto add = [&text](const auto& value) { text += value + '\n'; };
   const auto number = [&text](auto value) { text += std::to_string(value) + '\n'; };
   for (size_t i = 0; i < sources_.size(); ++i) {
@@ -158,7 +158,8 @@ std::array<uint64_t, 2> SampleReader::settings_hash() const {
   }
   number(form_->tokenizer().content_hash());
   number(template_.hash);
-  add(template_.default_system);
+  add(template_.default_system.value_or(""));
+  number(template_.default_system.has_value());
   for (const int64_t value :
        {min_pixels_, max_pixels_, config_.vision.patch_size, config_.vision.merge_size, config_.image_token,
         config_.vision_start_token, config_.vision_end_token, data_.max_sample_tokens,

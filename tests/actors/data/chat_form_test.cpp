@@ -44,13 +44,6 @@ std::string supervised_text(const ChatForm& form, const SampleTokens& tokens) {
   return text;
 }
 
-std::string template_default(const std::string& text) {
-  const fixture::Scratch scratch;
-  scratch.write("chat_template.jinja", text);
-  const auto found = read_chat_template(scratch.path("."));
-  return found.ok() ? found->default_system : "refused: " + found.error().message;
-}
-
 TEST_CASE("Ids and positions of chats equal those of the published template and model") {
   const auto form = form_of();
   const auto chats = fixture::json("chats.json");  // outlives the loop: a temporary's member would not
@@ -107,6 +100,16 @@ TEST_CASE("Supervised are the answers and their end of turn, not the newline beh
   CHECK(supervised_text(*form, tokens_of(*form, record)) == "|Hi<|im_end|>|That is all.<|im_end|>");
   const auto last = form_of(Supervise::kLast);
   CHECK(supervised_text(*last, tokens_of(*last, record)) == "|That is all.<|im_end|>");
+}
+
+TEST_CASE("An answer that the record marks as not to be learned supervises nothing") {
+  const auto form = form_of();
+  const auto record = record_of({{"messages",
+                                  {{{"role", "user"}, {"content", "Hello"}},
+                                   {{"role", "assistant"}, {"content", "Hi"}, {"loss", false}},
+                                   {{"role", "user"}, {"content", "And?"}},
+                                   {{"role", "assistant"}, {"content", "All."}, {"loss", true}}}}});
+  CHECK(supervised_text(*form, tokens_of(*form, record)) == "|All.<|im_end|>");
 }
 
 TEST_CASE("An empty answer supervises nothing") {
@@ -176,23 +179,19 @@ TEST_CASE("D08: cutting takes text from the end and never an image") {
   CHECK(cut.ids.size() == 20);
 }
 
-TEST_CASE("The default system turn is what the template states literally, else Qwen's") {
-  CHECK(template_default("{{- '<|im_start|>system\\n' + messages[0]['content'] + '<|im_end|>\\n' }}{{- "
-                         "'<|im_start|>system\\nYou are Qwen.<|im_end|>\\n' }}") == "You are Qwen.");
-  CHECK(template_default("<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>{{ m.role }}") == "Be kind.");
-  CHECK(template_default("<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>") == "You are a helpful assistant.");
-  CHECK(template_default("[INST] {{ m.content }} [/INST]").find("refused: ") == 0);
-}
-
-TEST_CASE("The template is found in each of the files that hold it, and its absence is no error") {
-  const fixture::Scratch none, in_json, named;
-  CHECK(read_chat_template(none.path("."))->source.empty());
-  in_json.write("chat_template.json", R"({"chat_template": "<|im_start|>system\nOne.<|im_end|>"})");
-  CHECK(read_chat_template(in_json.path("."))->default_system == "One.");
-  named.write(
-      "tokenizer_config.json",
-      R"({"chat_template": [{"name": "tool", "template": "x"}, {"name": "default", "template": "<|im_start|>system\nTwo.<|im_end|>"}]})");
-  CHECK(read_chat_template(named.path("."))->default_system == "Two.");
+TEST_CASE("A template without a default system turn starts a record without one with its question") {
+  auto tokenizer = Tokenizer::load(fixture::path("model"));
+  REQUIRE(tokenizer.ok());
+  ChatTemplate chat_template;
+  chat_template.default_system = std::nullopt;
+  const auto form =
+      ChatForm::create(std::move(tokenizer).value(), chat_template, fixture::model_config(), Supervise::kAll);
+  REQUIRE(form.ok());
+  const auto tokens = tokens_of(
+      **form,
+      record_of({{"conversations", {{{"from", "human"}, {"value", "Hello"}}, {{"from", "gpt"}, {"value", "Hi"}}}}}));
+  CHECK(*(*form)->tokenizer().decode(tokens.ids) ==
+        "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\nHi<|im_end|>\n");
 }
 
 }  // namespace

@@ -53,6 +53,27 @@ TEST_CASE("D19: both spellings of turns give the same record") {
   }
 }
 
+TEST_CASE("An answer's mark says whether it is learned, in each spelling; other marks are refused") {
+  const auto trained = [](const std::string& mark) {
+    return good(with_turns(R"({"from": "human", "value": "q"}, {"from": "gpt", "value": "a", )" + mark + "}"))
+        .turns[1]
+        .trained;
+  };
+  for (const char* mark : {R"("loss": false)", R"("loss_scale": 0.0)", R"("weight": 0)", R"("loss": 0, "weight": 0)"})
+    CHECK_FALSE(trained(mark));
+  for (const char* mark : {R"("loss": true)", R"("loss_scale": 1.0)", R"("weight": 1)", R"("loss": null)", R"("x": 0)"})
+    CHECK(trained(mark));
+  const auto marked = [](const std::string& question, const std::string& answer) {
+    return with_turns(R"({"from": "human", "value": "q")" + question + R"(}, {"from": "gpt", "value": "a")" + answer +
+                      "}");
+  };
+  CHECK(says(marked("", R"(, "loss_scale": 0.5)"), "turn 2: 'loss_scale' is '0.5'"));
+  CHECK(says(marked("", R"(, "loss": "false")"), "'loss'"));
+  CHECK(says(marked("", R"(, "loss": true, "weight": 0)"), "'loss' and 'weight' differ"));
+  CHECK(says(marked(R"(, "loss": true)", ""), "only answers are learned"));
+  CHECK(good(marked(R"(, "loss": false)", "")).turns.size() == 2);
+}
+
 TEST_CASE("D02, D03: one image as a string, as a list and under the alias are the same") {
   for (const char* key : {R"("image": "a.png")", R"("image": ["a.png"])", R"("images": ["a.png"])",
                           R"("images": "a.png")", R"("image": "a.png", "images": "a.png")"})
