@@ -148,7 +148,8 @@ TEST_CASE("only the first replica writes parts") {
     LoneWorld world(mesh, rank);
     const std::string target = folder.other("export-" + std::to_string(rank));
     REQUIRE(write_export_parts(store, world, target).ok());
-    CHECK(fs::exists(target) == (rank == 0));
+    CHECK(fs::exists(target + ".parts") == (rank == 0));
+    CHECK_FALSE(fs::exists(target));
   }
 }
 

@@ -5,7 +5,7 @@ namespace {
 
 using namespace fixture;
 
-std::string le(uint32_t value, int bytes) {
+std::string le(uint64_t value, int bytes) {
   std::string out;
   for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 0xFF);
   return out;
@@ -17,7 +17,7 @@ std::string bmp(int32_t width, int32_t height, uint32_t bits, uint32_t compressi
   const uint32_t offset = 54 + static_cast<uint32_t>(extra.size());
   return "BM" + le(offset + static_cast<uint32_t>(data.size()), 4) + le(0, 4) + le(offset, 4) + le(40, 4) +
          le(static_cast<uint32_t>(width), 4) + le(static_cast<uint32_t>(height), 4) + le(1, 2) + le(bits, 2) +
-         le(compression, 4) + le(0, 20) + extra + data;
+         le(compression, 4) + std::string(20, '\0') + extra + data;
 }
 
 std::vector<int> pixels(const std::string& file) {
