@@ -77,8 +77,12 @@ Status choose_folder(const RunOptions& options, const PlannedRun& prepared, driv
   job.resume = options.resume;
   TROUPE_RETURN_IF_ERROR(check_writable(job.run_folder));
   if (options.evaluate) return {};
-  // Checkpoints of the run that is continued go as newer ones come.
-  const uint64_t free = free_disk_bytes(job.run_folder), held = bytes_below(job.run_folder + "/checkpoints");
+  // Checkpoints of the run that is continued go as newer ones come, and what its export left unfinished goes at once.
+  uint64_t held = bytes_below(job.run_folder + "/checkpoints");
+  for (const std::string& left :
+       {export_parts_folder(job.run_folder + "/export"), export_partial_folder(job.run_folder + "/export")})
+    held += bytes_below(left);
+  const uint64_t free = free_disk_bytes(job.run_folder);
   return check_disk(prepared.plan, prepared.spec, job.run_folder, free > UINT64_MAX - held ? UINT64_MAX : free + held);
 }
 

@@ -48,6 +48,16 @@ Status take_reserve(const std::string& folder) {
                                                        " KiB to write down how the run ends: " + std::strerror(reason));
 }
 
+/// Leaves a folder that was not there, or was empty, as it was.
+void remove_made(const std::string& folder, bool with_folder) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) fs::remove_all(entry.path(), ignored);
+  if (!with_folder) return;
+  fs::remove(folder, ignored);
+  const fs::path parent = fs::path(folder).parent_path();
+  if (parent.filename() == "runs") fs::remove(parent, ignored);  // only when it is empty
+}
+
 Status write_file(const std::string& path, const std::string& text) {
   const std::string temporary = path + ".tmp";
   {
@@ -93,18 +103,25 @@ Result<std::unique_ptr<RunFolder>> RunFolder::open(const std::string& path, bool
     return make_error(ErrorCode::kFailedPrecondition,
                       "run folder " + path + " exists already; --resume auto continues it, --run-dir names another");
   }
-  std::unique_ptr<RunFolder> folder(new RunFolder(path, lock, empty));
-  if (Status taken = take_reserve(path); !taken.ok()) {
-    folder->discard();
+  Status taken = take_reserve(path);
+  if (!taken.ok() && !empty) {
+    // What an unfinished save or export of before left may be all that fills the disk.
+    static_cast<void>(discard_unfinished(path));
+    taken = take_reserve(path);
+  }
+  if (!taken.ok()) {
+    if (empty) remove_made(path, !existed);
+    ::close(lock);
     return taken.error();
   }
-  return folder;
+  return std::unique_ptr<RunFolder>(new RunFolder(path, lock, empty, !existed));
 }
 
-RunFolder::RunFolder(std::string path, int lock, bool fresh)
+RunFolder::RunFolder(std::string path, int lock, bool fresh, bool created)
     : path_(std::move(path)),
       lock_(lock),
       fresh_(fresh),
+      created_(created),
       metrics_(path_ + "/metrics.jsonl", std::ios::app),
       events_(path_ + "/events.jsonl", std::ios::app) {
   std::error_code error;
@@ -157,11 +174,7 @@ void RunFolder::write_driver_address(const std::string& address) {
 
 void RunFolder::discard() {
   discarded_ = true;
-  std::error_code error;
-  if (!fresh_) return;
-  fs::remove_all(path_, error);
-  const fs::path parent = fs::path(path_).parent_path();
-  if (parent.filename() == "runs") fs::remove(parent, error);  // only when it is empty
+  if (fresh_) remove_made(path_, created_);
 }
 
 LatestCheckpoint latest_checkpoint_in(const std::string& run_folder) {

@@ -43,11 +43,11 @@ class RunFolder {
   void discard();
 
  private:
-  RunFolder(std::string path, int lock, bool fresh);
+  RunFolder(std::string path, int lock, bool fresh, bool created);
 
   std::string path_;
   int lock_;
-  bool fresh_;
+  bool fresh_, created_;
   bool discarded_ = false;
   std::ofstream metrics_, events_;
 };

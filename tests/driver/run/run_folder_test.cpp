@@ -1,9 +1,11 @@
 #include "driver/run/run_folder.h"
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -16,7 +18,9 @@ namespace fs = std::filesystem;
 
 namespace {
 struct Root {
-  Root() : path(fs::temp_directory_path() / ("troupe_run_folder_" + std::to_string(::getpid()))) { fs::create_directories(path); }
+  Root() : path(fs::temp_directory_path() / ("troupe_run_folder_" + std::to_string(::getpid()))) {
+    fs::create_directories(path);
+  }
   ~Root() { fs::remove_all(path); }
   fs::path path;
 };
@@ -77,6 +81,43 @@ TEST_CASE("Room for the end of a run is held from its start, and what a failed s
   CHECK(fs::exists(path + "/result.json"));
 }
 
+TEST_CASE(
+    "Without room for its end a run is refused, and the folder is as it was, but for what an unfinished save left") {
+  Root root;
+  const std::string path = root.path / "run";
+  const auto refused = [&](bool resume) {
+    struct sigaction old_action {
+    }, ignore{};
+    ignore.sa_handler = SIG_IGN;
+    rlimit old_limit{}, limit{};
+    REQUIRE(::getrlimit(RLIMIT_FSIZE, &old_limit) == 0);
+    limit = old_limit;
+    limit.rlim_cur = 128 << 10;  // a file cannot be as long as the reserve
+    ::sigaction(SIGXFSZ, &ignore, &old_action);
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    const auto folder = RunFolder::open(path, resume);
+    ::setrlimit(RLIMIT_FSIZE, &old_limit);
+    ::sigaction(SIGXFSZ, &old_action, nullptr);
+    return !folder.ok() && folder.error().message.find("no room for 256 KiB") != std::string::npos;
+  };
+  CHECK(refused(false));
+  CHECK_FALSE(fs::exists(path));
+  fs::create_directories(path);
+  CHECK(refused(false));
+  CHECK(fs::is_empty(path));
+  {
+    auto folder = RunFolder::open(path, false);
+    REQUIRE(folder.ok());
+    REQUIRE((*folder)->write_result({{"outcome", "failed"}}).ok());
+    REQUIRE(begin_checkpoint(path, 10, Generation{1}).ok());
+  }
+  CHECK(refused(true));
+  CHECK(fs::exists(path + "/result.json"));
+  CHECK_FALSE(fs::exists(path + "/checkpoints/.step-00000010.g1"));
+  CHECK_FALSE(fs::exists(path + "/.reserve"));
+  CHECK(RunFolder::open(path, true).ok());
+}
+
 TEST_CASE("A folder in use is refused even with resume") {
   Root root;
   const std::string path = root.path / "run";
@@ -95,7 +136,9 @@ TEST_CASE("A folder in use is refused even with resume") {
   CHECK(fs::exists(path));
 }
 
-TEST_CASE("The newest complete checkpoint is found, and newer ones with a manifest but without a file are passed over by name") {
+TEST_CASE(
+    "The newest complete checkpoint is found, and newer ones with a manifest but without a file are passed over by "
+    "name") {
   Root root;
   CHECK(latest_checkpoint_in(root.path).path.empty());
   for (const int64_t step : {10, 20}) {
