@@ -87,6 +87,28 @@ TEST_CASE("Missing workers are named by node and address after the register time
   box.wait(worker);
 }
 
+TEST_CASE("A worker that is there before the driver's first start waits for the cluster's secrets and joins") {
+  Sandbox box;
+  const std::string manifest = box.manifest("manual");
+  const int worker = box.start({"worker", "--cluster", manifest, "--node", "a"});
+  REQUIRE(eventually([&] { return box.output(worker).find("worker of node a") != std::string::npos; }));
+  REQUIRE_FALSE(fs::exists(box.path("cluster.secrets")));
+  const int driver = start_driver(box, manifest);
+  const auto joined = [&] {
+    const auto status = status_of(box, manifest);
+    if (!status.is_object()) return false;
+    for (const auto& node : status["workers"])
+      if (node["node"] == "a") return node.value("present", false);
+    return false;
+  };
+  CHECK(eventually(joined, seconds(20)));
+  INFO(box.output(worker));
+  box.signal(worker, SIGTERM);
+  box.signal(driver, SIGTERM);
+  CHECK(box.wait(worker).code == 0);
+  CHECK(box.wait(driver).code == 0);
+}
+
 TEST_CASE("A driver takes jobs, tells their status and logs, and cancels them") {
   Sandbox box;
   box.script("steps 100000\nstep_ms 20\n");

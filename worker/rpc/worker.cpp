@@ -123,7 +123,7 @@ class WorkerDaemon final : public Worker {
       Served served;
       if (connection)
         served = serve(*connection);
-      else if (connection.error().code == ErrorCode::kNotFound)
+      else if (connection.error().code == ErrorCode::kUnavailable)
         served.why = connection.error().to_string();
       else
         return connection.error();
