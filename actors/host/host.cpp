@@ -242,9 +242,11 @@ Status Host::run_evaluation() {
   }
   bool speaker = false;  // the host that has collected the answers
   for (const auto& actor : actors_) speaker = speaker || (actor->group() == job_->decoder && actor->rank() == 0);
-  if (speaker) job_->control->report_evaluation(0, line.dump());
+  // A model may predict any bytes; what is not UTF-8 is shown as U+FFFD.
+  const std::string text = line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (speaker) job_->control->report_evaluation(0, text);
   TROUPE_RETURN_IF_ERROR(boundary_->close());
-  return job_->control->report_finished(speaker ? line.dump() : "{}");
+  return job_->control->report_finished(speaker ? text : "{}");
 }
 
 }  // namespace troupe

@@ -236,6 +236,14 @@ class EndToEnd(unittest.TestCase):
         for (_, x, _), (_, y, _) in zip(full, half):
             self.assertLess(abs(x - y), 0.02 * x)
 
+    def test_predictions_that_are_no_text_are_shown(self):
+        job, run = self.folder / "fresh.yaml", self.folder / "fresh"
+        job.write_text(spec(steps=1, export="end") + f"eval: {{sources: [{{path: {SHAPES}/eval.jsonl, image_root: {SHAPES}/images, take: 40}}]}}\n")
+        self.troupe("run", job, "--run-dir", run, "--set", "training.optimizer.lr=0")
+        shown = json.loads(self.troupe("eval", job, "--model", run / "export", "--json", "--show", "40").stdout)["show"]
+        self.assertEqual(len(shown), 40)
+        self.assertTrue(any("\ufffd" in answer["predicted"] for answer in shown), shown)  # an untrained model predicts any bytes
+
     def test_an_exported_model_is_evaluated_alike(self):
         job, run = self.folder / "eval.yaml", self.folder / "trained"
         job.write_text(spec(export="end") + f"eval: {{sources: [{{path: {SHAPES}/eval.jsonl, image_root: {SHAPES}/images, take: 20}}], every: 2}}\n")
