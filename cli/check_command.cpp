@@ -45,7 +45,9 @@ Result<int> check(const RunOptions& options) {
   TROUPE_ASSIGN(const auto folder, PrivateFolder::create());
   const std::string job = folder->path() + "/job.yaml", plan = folder->path() + "/plan.json";
   TROUPE_RETURN_IF_ERROR(write_file(job, run.job.job_yaml));
-  TROUPE_RETURN_IF_ERROR(write_file(plan, plan_json(run.plan, run.spec).dump()));
+  nlohmann::json known = plan_json(run.plan, run.spec);
+  known["places"] = run.spec.places.places();  // the job in the private folder is the spec as resolved
+  TROUPE_RETURN_IF_ERROR(write_file(plan, known.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
   std::vector<std::string> command{actor,    "check", "--job",  job,
                                    "--plan", plan,    "--show", std::to_string(options.show)};
   if (!options.html.empty())

@@ -63,6 +63,14 @@ Result<std::unique_ptr<DriverClient>> connect(const ClientOptions& options) {
   return DriverClient::connect(address, files);
 }
 
+/// Why nothing is known of a target that is no folder here: what became of asking a driver for a job of that id.
+Error no_target(const std::string& target, Error error) {
+  std::error_code ignored;
+  if (!target.empty() && !fs::exists(target, ignored))
+    error.message = "there is no folder '" + target + "', and " + error.message;
+  return error;
+}
+
 /// The driver of a live run, as its folder names it; absent when nobody answers there.
 std::unique_ptr<DriverClient> driver_of_run(const std::string& folder, const ClientOptions& options) {
   std::string address = file_text(folder + "/.driver");
@@ -163,7 +171,7 @@ std::pair<Status, bool> interruptible(DriverClient& client, const std::function<
   return {ended.get(), interrupted};
 }
 
-int wait_for_job(DriverClient& client, const SubmitAnswer& answer, bool as_json) {
+int wait_for_job(DriverClient& client, const SubmitAnswer& answer, const KeyPlaces& places, bool as_json) {
   Console console(as_json);
   driver::JobUpdate end;
   const auto [status, interrupted] = interruptible(client, [&] {
@@ -173,12 +181,7 @@ int wait_for_job(DriverClient& client, const SubmitAnswer& answer, bool as_json)
     });
   });
   console.settle();
-  if (end.kind == driver::JobUpdate::Kind::kEnd) {
-    if (const auto refusal = refusal_in(end.result_json)) return report(*refusal, as_json);
-    console.line(summary_text(end.result_json));
-    if (as_json) std::printf("%s\n", end.result_json.c_str());
-    return end.exit_code;
-  }
+  if (end.kind == driver::JobUpdate::Kind::kEnd) return say_end(console, end, as_json, places);
   if (interrupted) {
     console.line("job " + answer.job_id + " goes on; `troupe cancel " + answer.job_id + "` ends it");
     return kExitStopped;
@@ -199,13 +202,13 @@ int submit_command(const ClientOptions& options, const RunOptions& run, bool wai
   auto client = connect(options);
   if (!client) return report(client.error(), options.json);
   Result<SubmitAnswer> answer = (*client)->submit(job_spec_to_yaml(*spec), *folder, run.resume);
-  if (!answer) return report(answer.error(), options.json);
+  if (!answer) return report(spec->places.located(answer.error()), options.json);
   if (options.json && !wait)
     std::printf("%s\n", json{{"job", answer->job_id}, {"run_folder", answer->run_folder}}.dump().c_str());
   else if (!options.json)
     std::printf("%sjob %s, run folder %s\n", answer->plan_text.c_str(), answer->job_id.c_str(), answer->run_folder.c_str());
   std::fflush(stdout);
-  return wait ? wait_for_job(**client, *answer, options.json) : kExitDone;
+  return wait ? wait_for_job(**client, *answer, spec->places, options.json) : kExitDone;
 }
 
 int status_command(const ClientOptions& options) {
@@ -218,9 +221,9 @@ int status_command(const ClientOptions& options) {
     return status ? print_status(status->dump(), options.json) : report(status.error(), options.json);
   }
   auto client = connect(options);
-  if (!client) return report(client.error(), options.json);
+  if (!client) return report(no_target(options.target, client.error()), options.json);
   Result<std::string> status = (*client)->status_json(options.target);
-  return status ? print_status(*status, options.json) : report(status.error(), options.json);
+  return status ? print_status(*status, options.json) : report(no_target(options.target, status.error()), options.json);
 }
 
 int logs_command(const ClientOptions& options, const std::string& group, int rank, bool follow) {
@@ -234,7 +237,7 @@ int logs_command(const ClientOptions& options, const std::string& group, int ran
     job = live.value("job", "");
   } else {
     auto connected = connect(options);
-    if (!connected) return report(connected.error(), options.json);
+    if (!connected) return report(no_target(options.target, connected.error()), options.json);
     client = std::move(*connected);
   }
   const auto [status, interrupted] = interruptible(*client, [&] {
@@ -245,7 +248,7 @@ int logs_command(const ClientOptions& options, const std::string& group, int ran
     });
   });
   if (interrupted) return kExitStopped;
-  return status.ok() ? kExitDone : report(status.error(), options.json);
+  return status.ok() ? kExitDone : report(no_target(options.target, status.error()), options.json);
 }
 
 int cancel_command(const ClientOptions& options) {

@@ -96,9 +96,10 @@ int worker_command(const WorkerOptionsGiven& given) {
     Result<Manifest> manifest = load_manifest(given.cluster_file);
     if (!manifest) return report(manifest.error());
     if (!manifest->node(given.node)) {
-      std::string valid;
-      for (const ManifestNode& node : manifest->nodes) valid += (valid.empty() ? "" : ", ") + node.name;
-      return report(invalid_argument(manifest->file + ": there is no node '" + given.node + "'; valid: " + valid));
+      std::vector<std::string> names;
+      for (const ManifestNode& node : manifest->nodes) names.push_back(node.name);
+      return report(
+          invalid_argument(manifest->file + ": there is no node '" + given.node + "'; valid: " + join_words(names)));
     }
     if (options.driver_address.empty()) options.driver_address = manifest->control_address;
     if (secrets.empty()) secrets = manifest->secrets_folder();

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/printable_text.h"
+#include "cli/exit_codes.h"
 
 namespace troupe::cli {
 namespace {
@@ -56,6 +57,13 @@ void Console::progress(const std::string& text) {
 void Console::show(const driver::JobUpdate& update) {
   if (update.kind == driver::JobUpdate::Kind::kLine) line(update.text);
   if (update.kind == driver::JobUpdate::Kind::kProgress) progress(update.text);
+}
+
+int say_end(Console& console, const driver::JobUpdate& end, bool as_json, const KeyPlaces& places) {
+  if (const auto refusal = refusal_in(end.result_json)) return report(places.located(*refusal), as_json);
+  console.line(summary_text(end.result_json));
+  if (as_json) std::printf("%s\n", end.result_json.c_str());
+  return end.exit_code;
 }
 
 std::optional<Error> refusal_in(const std::string& result_json) {

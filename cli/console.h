@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "base/config/key_places.h"
 #include "base/result.h"
 #include "driver/run/peers.h"
 
@@ -35,10 +36,14 @@ class Console {
   std::chrono::steady_clock::time_point last_;
 };
 
-/// What the job was refused for, if it was: said like every other refusal, not as the end of a job.
+/// What the job was refused for, if it was.
 std::optional<Error> refusal_in(const std::string& result_json);
 
 /// The job's last words for people: outcome, first cause, files.
 std::string summary_text(const std::string& result_json);
+
+/// Says the end of a job: the summary, and with `as_json` the result on standard output; a refusal like every other,
+/// with the places of its keys. Returns the exit code.
+int say_end(Console& console, const driver::JobUpdate& end, bool as_json, const KeyPlaces& places);
 
 }  // namespace troupe::cli

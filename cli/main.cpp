@@ -200,15 +200,19 @@ void add_others(CLI::App& app, Given& given) {
 /// Why the first word is no verb.
 std::optional<Error> unknown_verb(const CLI::App& app, int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return std::nullopt;
-  std::vector<std::string> verbs;
-  for (const CLI::App* command : app.get_subcommands({})) verbs.push_back(command->get_name());
   const std::string given = argv[1];
-  if (std::find(verbs.begin(), verbs.end(), given) != verbs.end()) return std::nullopt;
-  const std::string near = nearest_word(given, verbs);
-  std::string valid;
-  for (const std::string& verb : verbs) valid += (valid.empty() ? "" : ", ") + verb;
+  std::vector<std::string> built;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    const std::string verb = command->get_name();
+    if (verb == given) return std::nullopt;
+    const bool refused =
+        std::any_of(std::begin(kNotBuilt), std::end(kNotBuilt), [&](const auto& v) { return verb == v[0]; });
+    if (!refused) built.push_back(verb);
+  }
+  const std::string near = nearest_word(given, built);
   return invalid_argument("unknown verb '" + given + "'" +
-                          (near.empty() ? std::string() : "; did you mean '" + near + "'?") + "; valid: " + valid);
+                          (near.empty() ? std::string() : "; did you mean '" + near + "'?") +
+                          "; valid: " + join_words(built));
 }
 
 int run_main(int argc, char** argv) {

@@ -13,7 +13,9 @@
 namespace troupe::cli {
 namespace fs = std::filesystem;
 
-Result<PlannedRun> plan_run(JobSpec spec, const Manifest* manifest, bool training) {
+namespace {
+
+Result<PlannedRun> plan_placed(JobSpec spec, const Manifest* manifest, bool training) {
   TROUPE_ASSIGN(const ModelConfig config, read_model_config(spec.model.path));
   JobSpec held = spec;  // what it takes memory for: an evaluation has neither gradients nor an optimizer
   for (auto& [name, component] : held.components) component.train = component.train && training;
@@ -34,6 +36,14 @@ Result<PlannedRun> plan_run(JobSpec spec, const Manifest* manifest, bool trainin
   job.plan_text = render_plan(run.plan, run.spec);
   job.warnings = run.plan.warnings;
   return run;
+}
+
+}  // namespace
+
+Result<PlannedRun> plan_run(JobSpec spec, const Manifest* manifest, bool training) {
+  const KeyPlaces places = spec.places;
+  Result<PlannedRun> run = plan_placed(std::move(spec), manifest, training);
+  return run.ok() ? std::move(run) : Result<PlannedRun>(places.located(run.error()));
 }
 
 std::vector<driver::ExpectedWorker> expected_workers(const Manifest* manifest) {

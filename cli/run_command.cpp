@@ -48,9 +48,9 @@ Result<Prepared> prepare(const RunOptions& options) {
   }
   TROUPE_ASSIGN(JobSpec spec, load_job_spec(options.job_file, overrides));
   if (options.evaluate && spec.eval.sources.empty() && spec.eval.split <= 0)
-    return invalid_argument(options.job_file +
-                            ": key 'eval': names no records to evaluate; valid: split: FRACTION or sources: [{path: "
-                            "FILE}], in the file or by --set");
+    return spec.places.located(
+        invalid_argument("key 'eval': names no records to evaluate; valid: split: FRACTION or sources: [{path: FILE}], "
+                         "in the file or by --set"));
   const Manifest* manifest = prepared.manifest ? &*prepared.manifest : nullptr;
   TROUPE_ASSIGN(prepared.run, plan_run(std::move(spec), manifest, !options.evaluate));
   prepared.actor = actor_program(options.actor);
@@ -141,13 +141,10 @@ int run_planned(const RunOptions& options, Prepared prepared) {
   if (options.evaluate && end.exit_code == kExitDone) {
     std::fputs(evaluation_text(end.result_json, options.json).c_str(), stdout);
     if (options.run_dir.empty()) remove_run_folder(run_folder);
-  } else if (const auto refusal = refusal_in(end.result_json)) {
-    return report(*refusal, options.json);
-  } else {
-    console.line(summary_text(end.result_json));
+    return kExitDone;
   }
-  if (options.json && !options.evaluate) std::printf("%s\n", end.result_json.c_str());
-  return started.ok() ? end.exit_code : kExitFailed;
+  const int exit_code = say_end(console, end, options.json, prepared.run.spec.places);
+  return started.ok() || exit_code == kExitRefused ? exit_code : kExitFailed;
 }
 
 }  // namespace

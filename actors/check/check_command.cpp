@@ -11,10 +11,11 @@
 
 #include "actors/check/data_report.h"
 #include "actors/check/preview.h"
+#include "actors/data/data_refusals.h"
 #include "actors/data/index_builder.h"
 #include "actors/data/synthetic_samples.h"
 #include "base/config/job_spec_parser.h"
-#include "base/config/yaml_tree.h"
+#include "base/config/key_places.h"
 #include "base/error_json.h"
 #include "base/printable_text.h"
 #include "base/regular_file.h"
@@ -70,7 +71,8 @@ struct Data {
   nlohmann::json slots = nlohmann::json::array();
 };
 
-Result<Data> read_data(const Arguments& a) {
+/// The job, its model's shapes, and what the plan says of slots and of where the job's keys were written.
+Result<Data> read_job(const Arguments& a) {
   Data d;
   TROUPE_ASSIGN(const std::string text, read_text_file(a.job));
   TROUPE_ASSIGN(d.spec, parse_job_spec(text, a.job));
@@ -80,7 +82,13 @@ Result<Data> read_data(const Arguments& a) {
     const auto parsed = nlohmann::json::parse(plan, nullptr, false);
     if (!parsed.is_object() || !parsed.contains("slots")) return invalid_argument(a.plan + " is no plan");
     d.slots = parsed.at("slots");
+    if (parsed.contains("places"))
+      d.spec.places = KeyPlaces(parsed.at("places").get<std::map<std::string, std::string>>());
   }
+  return d;
+}
+
+Status read_records(Data& d) {
   if (d.spec.data.synthetic) {
     d.index = synthetic_index(*d.spec.data.synthetic, d.config, d.spec.training.seed);
     d.index.total_records = static_cast<int64_t>(d.index.samples.size());
@@ -93,7 +101,7 @@ Result<Data> read_data(const Arguments& a) {
     TROUPE_ASSIGN(d.eval,
                   build_sample_index(d.spec.data, d.spec.eval.sources, d.spec.model.path, d.config, show_progress));
   }
-  return d;
+  return {};
 }
 
 Result<std::vector<std::pair<int, Preview>>> previews_of(const Data& d, int count) {
@@ -131,12 +139,14 @@ Status write_page(const Arguments& a, const Data& d, const std::string& report) 
 
 Result<int> run(int argc, char** argv) {
   TROUPE_ASSIGN(const Arguments a, read_arguments(argc, argv));
-  TROUPE_ASSIGN(const Data d, read_data(a));
+  TROUPE_ASSIGN(Data d, read_job(a));
+  if (const Status s = read_records(d); !s.ok()) return d.spec.places.located(s.error());
   DataReport report = make_data_report(d.spec, d.config, d.index);
   std::vector<std::string> why = refusals(d.spec, report);
   if (!d.eval.bad.empty() && d.spec.data.on_bad_record == OnBadRecord::kFail)
-    why.push_back("eval.sources: " + std::to_string(d.eval.bad.size()) + " of " + std::to_string(d.eval.total_records) +
-                  " records cannot be used");
+    why.push_back("key 'eval.sources': " + unusable_records(static_cast<int64_t>(d.eval.bad.size()),
+                                                            d.eval.total_records, d.spec.data.on_bad_record));
+  for (std::string& reason : why) reason = d.spec.places.located(invalid_argument(reason)).message;
   const std::string text = report_text(report) + memory_text(d.slots);
   TROUPE_ASSIGN(const auto previews, previews_of(d, a.show));
   if (!a.html.empty()) TROUPE_RETURN_IF_ERROR(write_page(a, d, text));

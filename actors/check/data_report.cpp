@@ -4,6 +4,7 @@
 #include <cctype>
 #include <map>
 
+#include "actors/data/data_refusals.h"
 #include "base/data/batch_plan.h"
 #include "base/data/step_balance.h"
 
@@ -140,14 +141,9 @@ DataReport make_data_report(const JobSpec& spec, const ModelConfig& config, cons
 std::vector<std::string> refusals(const JobSpec& spec, const DataReport& report) {
   std::vector<std::string> out;
   if (report.bad > 0 && spec.data.on_bad_record == OnBadRecord::kFail)
-    out.push_back(std::to_string(report.bad) + " of " + std::to_string(report.records) +
-                  " records cannot be used (data.on_bad_record: skip goes on without them)");
-  const int64_t left = report.samples - report.held_out;
-  if (left < spec.training.global_batch)
-    out.push_back(
-        "the data have " + std::to_string(left) + " samples to train on" +
-        (report.held_out > 0 ? " (" + std::to_string(report.held_out) + " more are held out by eval.split)" : "") +
-        ", fewer than training.global_batch " + std::to_string(spec.training.global_batch));
+    out.push_back(unusable_records(report.bad, report.records, spec.data.on_bad_record));
+  if (const Status s = check_enough_samples(spec, report.samples - report.held_out, report.held_out); !s.ok())
+    out.push_back(s.error().message);
   return out;
 }
 

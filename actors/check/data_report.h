@@ -57,8 +57,8 @@ std::string report_text(const DataReport& report);
 /// The same as JSON, with every bad record.
 nlohmann::ordered_json report_json(const DataReport& report, const SampleIndex& index);
 
-/// Why the data cannot be trained on; empty when they can: bad records with on_bad_record: fail, fewer samples than the
-/// global batch.
+/// Why the data cannot be trained on; empty when they can: bad records with on_bad_record: fail, and what
+/// check_enough_samples refuses.
 std::vector<std::string> refusals(const JobSpec& spec, const DataReport& report);
 
 }  // namespace troupe

@@ -6,11 +6,11 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "actors/data/data_refusals.h"
 #include "actors/data/index_builder.h"
 #include "actors/data/synthetic_samples.h"
 #include "base/config/job_spec_parser.h"
 #include "base/config/scalars.h"
-#include "base/data/batch_plan.h"
 #include "base/model/model_config.h"
 
 namespace troupe {
@@ -53,10 +53,9 @@ Result<JobSpec> read_job(const std::string& path) {
 void print_progress(int64_t done, int64_t total) { std::cout << "progress " << done << ' ' << total << std::endl; }
 
 /// The report on bad records: where each is and what is wrong, the first ones spelt out.
-std::string report(const SampleIndex& index) {
+std::string report(const SampleIndex& index, OnBadRecord policy) {
   std::ostringstream text;
-  text << index.bad.size() << " of " << index.total_records
-       << " records cannot be used (data.on_bad_record: skip goes on without them):\n";
+  text << unusable_records(static_cast<int64_t>(index.bad.size()), index.total_records, policy) << ":\n";
   for (size_t i = 0; i < index.bad.size() && i < kShownBadRecords; ++i)
     text << "  " << index.bad[i].to_string() << '\n';
   if (index.bad.size() > kShownBadRecords) text << "  and " << index.bad.size() - kShownBadRecords << " more\n";
@@ -65,8 +64,9 @@ std::string report(const SampleIndex& index) {
 
 Result<SampleIndex> build(const JobSpec& spec, const std::vector<DataSource>& sources, const ModelConfig& config) {
   TROUPE_ASSIGN(auto index, build_sample_index(spec.data, sources, spec.model.path, config, print_progress));
-  if (!index.bad.empty() && spec.data.on_bad_record == OnBadRecord::kFail) return invalid_argument(report(index));
-  if (!index.bad.empty()) std::cerr << report(index);
+  if (!index.bad.empty() && spec.data.on_bad_record == OnBadRecord::kFail)
+    return invalid_argument(report(index, spec.data.on_bad_record));
+  if (!index.bad.empty()) std::cerr << report(index, spec.data.on_bad_record);
   return index;
 }
 
@@ -90,19 +90,6 @@ Status check_samples(const JobSpec& spec, const SampleIndex& index) {
   return invalid_argument("key 'data.pack_tokens': value " + std::to_string(spec.data.pack_tokens) + ", but sample '" +
                           std::string(index.samples[longest].id) + "' has " + std::to_string(most) + " tokens; valid: at least " +
                           std::to_string(most) + ", or a data.max_sample_tokens that leaves it out");
-}
-
-Status check_batch(const JobSpec& spec, const SampleIndex& index, int64_t held_out) {
-  const int64_t left = static_cast<int64_t>(index.samples.size()) - held_out;
-  if (left >= spec.training.global_batch) {
-    if (training_steps(spec, left) > 0) return {};
-    return invalid_argument("key 'training.epochs': value " + number_text(spec.training.epochs.value_or(0)) + " of " +
-                            std::to_string(left) + " samples is no sample, so no step; valid: at least " +
-                            number_text(1.0 / static_cast<double>(left)));
-  }
-  return invalid_argument("the data have " + std::to_string(left) + " samples to train on" +
-                          (held_out > 0 ? " (" + std::to_string(held_out) + " more are held out by eval.split)" : "") +
-                          ", fewer than training.global_batch " + std::to_string(spec.training.global_batch));
 }
 
 /// What evaluation would look at: nothing would read as a loss of 0.
@@ -154,7 +141,7 @@ Result<std::string> run(int argc, char** argv) {
     ++held_out;
     eval_supervised += sample.supervised;
   }
-  TROUPE_RETURN_IF_ERROR(check_batch(spec, *index, held_out));
+  TROUPE_RETURN_IF_ERROR(check_enough_samples(spec, static_cast<int64_t>(index->samples.size()) - held_out, held_out));
   int64_t eval_samples = held_out;
   if (!spec.eval.sources.empty() && !arguments.eval_out.empty()) {
     TROUPE_ASSIGN(const auto eval, build(spec, spec.eval.sources, config));

@@ -34,10 +34,13 @@ Result<std::unique_ptr<SampleReader>> SampleReader::create(const DataSpec& data,
       TROUPE_ASSIGN(shard, TarFile::open(source.path));
     }
     const std::string folder = std::filesystem::path(source.path).parent_path().string();
-    TROUPE_ASSIGN(auto pictures, PictureRoot::create(source.image_root.empty() ? folder : source.image_root, shard));
+    auto pictures = PictureRoot::create(source.image_root.empty() ? folder : source.image_root, shard);
+    if (!pictures.ok())
+      return make_error(pictures.error().code, "key '" + source.key + ".image_root': " + pictures.error().message +
+                                                   "; valid: a folder, or a tar archive of pictures");
     reader->files_.push_back(std::move(file));
     reader->shards_.push_back(std::move(shard));
-    reader->pictures_.push_back(std::move(pictures));
+    reader->pictures_.push_back(std::move(*pictures));
   }
   TROUPE_ASSIGN(reader->processor_, read_processor_config(model_folder));
   TROUPE_RETURN_IF_ERROR(reader->processor_.check_against(config.vision, model_folder));

@@ -83,6 +83,7 @@ std::vector<std::string> dataset_names(const Section& entry) {
 void read_entry(const Section& entry, const RecordSpelling& shared, const std::string& folder,
                 std::vector<DataSource>& out) {
   DataSource source;
+  source.key = entry.path();
   entry.string("path", source.path);
   entry.string("image_root", source.image_root);
   for (const auto& [key, path] : {std::pair("path", source.path), std::pair("image_root", source.image_root)})
@@ -108,6 +109,7 @@ void read_entry(const Section& entry, const RecordSpelling& shared, const std::s
       found.take_records = source.take_records;
     }
     found.spelling = merged(source.spelling, found.spelling);
+    found.key = source.key;
     out.push_back(std::move(found));
   }
 }

@@ -6,6 +6,14 @@
 
 namespace troupe {
 
+void Diagnostics::add_key(const SourcePlace& place, const std::string& key, const std::string& message) {
+  const bool settled = std::any_of(settled_.begin(), settled_.end(),
+                                   [&](const std::string& s) { return s == key || s.starts_with(key + "["); });
+  if (settled) return;
+  keys_.push_back(key);
+  add(place, "key '" + key + "': " + message);
+}
+
 Status Diagnostics::to_status() const {
   if (found_.empty()) return {};
   auto sorted = found_;

@@ -20,9 +20,11 @@ class Diagnostics {
  public:
   void add(const SourcePlace& place, const std::string& message) { found_.emplace_back(place, message); }
   /// "PLACE: key 'KEY': MESSAGE"
-  void add_key(const SourcePlace& place, const std::string& key, const std::string& message) {
-    keys_.push_back(key);
-    add(place, "key '" + key + "': " + message);
+  void add_key(const SourcePlace& place, const std::string& key, const std::string& message);
+  /// The same as the last word: what is said later of the key, or of the list that it is an item of, is dropped.
+  void add_last(const SourcePlace& place, const std::string& key, const std::string& message) {
+    add_key(place, key, message);
+    settled_.push_back(key);
   }
   /// True when something was said about the key or one below it: what follows from its value would only repeat that.
   bool mentions(const std::string& key) const;
@@ -37,7 +39,7 @@ class Diagnostics {
 
  private:
   std::vector<std::pair<SourcePlace, std::string>> found_;
-  std::vector<std::string> keys_;
+  std::vector<std::string> keys_, settled_;
 };
 
 /// Edit distance of two words (insert, delete, replace, and exchange of neighbours cost 1 each).

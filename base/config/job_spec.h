@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/config/key_places.h"
 #include "base/mesh/mesh.h"
 #include "base/result.h"
 
@@ -62,6 +63,7 @@ struct DataSource {
   double take_fraction = 1.0;
   int64_t take_records = -1;  // >= 0: that many records instead of the fraction
   RecordSpelling spelling = {};
+  std::string key = {};  // where the spec names it, such as "data.sources[0]"
 };
 
 struct SyntheticData {
@@ -156,6 +158,7 @@ struct JobSpec {
   DebugDump debug;
   ProfileSpec profile;
   std::vector<std::string> warnings;  // found while loading (optional files that are missing); not part of the written spec
+  KeyPlaces places;                   // where its keys were written; nothing when made in memory
 
   const GroupSpec* group_of_component(const std::string& component) const;
 };

@@ -121,6 +121,31 @@ void check_training(const JobSpec& spec, const Section& root) {
   check_batch(spec, training);
 }
 
+/// A step that is to be dumped or traced but will not come.
+struct StepProblem {
+  std::string section, message;  // its key is `steps`
+};
+
+std::vector<StepProblem> step_problems(const JobSpec& spec, int64_t steps) {
+  std::vector<StepProblem> out;
+  auto judge = [&](const std::string& section, int64_t step) {
+    if (step <= steps) return;
+    out.push_back({section, "value " + std::to_string(step) + " is behind the last step, " + std::to_string(steps) +
+                                "; valid: 1 to " + std::to_string(steps)});
+  };
+  const auto& dumped = spec.debug.steps;
+  if (!dumped.empty()) judge("debug.dump", *std::max_element(dumped.begin(), dumped.end()));
+  if (spec.profile.on()) judge("profile", spec.profile.last);
+  return out;
+}
+
+void check_steps_asked(const JobSpec& spec, const Section& root) {
+  if (!spec.training.steps) return;  // epochs are steps when the samples are counted
+  const Section debug = root.section("debug");
+  for (const StepProblem& p : step_problems(spec, *spec.training.steps))
+    (p.section == "profile" ? root.section("profile") : debug.section("dump")).fail("steps", p.message);
+}
+
 /// Records are counted by the index; synthetic samples have none.
 void check_synthetic_count(const JobSpec& spec, const Section& synthetic, const Section& training) {
   for (const char* key : {"data.synthetic", "training.global_batch", "training.epochs"})
@@ -302,9 +327,10 @@ void check_model_files(JobSpec& spec, const Section& root) {
 void check_source_files(const std::vector<DataSource>& sources, const Section& section) {
   const YamlNode* list = section.find("sources");
   for (size_t i = 0; i < sources.size(); ++i) {
-    const YamlNode* item = list && i < list->items.size() ? &list->items[i] : nullptr;
-    const Section entry(item, section.full_name("sources") + "[" + std::to_string(i) + "]",
-                        item ? item->place : section.place(), section.diagnostics());
+    const YamlNode* item = nullptr;  // a dataset_info.json is one item and several sources
+    for (size_t j = 0; list && j < list->items.size(); ++j)
+      if (section.full_name("sources") + "[" + std::to_string(j) + "]" == sources[i].key) item = &list->items[j];
+    const Section entry(item, sources[i].key, item ? item->place : section.place(), section.diagnostics());
     if (const std::string reason = unreadable_reason(sources[i].path, false); !reason.empty())
       entry.fail("path", "value '" + sources[i].path + "' " + reason + "; valid: a JSON or JSONL file of records");
     else if (const std::string root = unreadable_reason(sources[i].image_root, !is_file(sources[i].image_root));
@@ -321,6 +347,7 @@ void check_relations(const JobSpec& spec, const Section& root) {
   check_components(spec, groups);
   check_axes(spec, groups);
   check_training(spec, root);
+  check_steps_asked(spec, root);
   check_data(spec, root);
   check_placement(spec, root);
 }
@@ -331,11 +358,18 @@ void check_files(JobSpec& spec, const Section& root) {
   check_source_files(spec.eval.sources, root.section("eval"));
 }
 
-Status check_heads(const JobSpec& spec, const ModelConfig& config, const std::string& place) {
+Status check_heads(const JobSpec& spec, const ModelConfig& config) {
   std::vector<std::string> lines;
   for (const HeadProblem& p : head_problems(spec, config))
-    lines.push_back((place.empty() ? "" : place + ": ") + "key 'groups." + p.group + ".mesh." + p.axis +
-                    "': " + p.message);
+    lines.push_back("key 'groups." + p.group + ".mesh." + p.axis + "': " + p.message);
+  if (lines.empty()) return {};
+  return invalid_argument(join_words(lines, "\n"));
+}
+
+Status check_steps(const JobSpec& spec, int64_t steps) {
+  std::vector<std::string> lines;
+  for (const StepProblem& p : step_problems(spec, steps))
+    lines.push_back("key '" + p.section + ".steps': " + p.message);
   if (lines.empty()) return {};
   return invalid_argument(join_words(lines, "\n"));
 }

@@ -29,6 +29,18 @@ Result<JobSpec> spec_from_tree(YamlNode& tree, const fs::path& file, const Envir
   return spec;
 }
 
+KeyPlaces places_of(const YamlNode& tree, const JobSpec& spec) {
+  KeyPlaces places(tree);
+  for (const auto& [section, sources] :
+       {std::pair("data", &spec.data.sources), std::pair("eval", &spec.eval.sources)}) {
+    const YamlNode* written = tree.find(section);
+    const YamlNode* list = written ? written->find("sources") : nullptr;
+    // A dataset_info.json is one item of the file and several sources of the spec.
+    if (list && list->items.size() != sources->size()) places.forget_items(std::string(section) + ".sources");
+  }
+  return places;
+}
+
 }  // namespace
 
 Result<JobSpec> load_job_spec(const std::string& path, const std::vector<std::string>& overrides,
@@ -41,6 +53,7 @@ Result<JobSpec> load_job_spec(const std::string& path, const std::vector<std::st
   const fs::path file = fs::absolute(path).lexically_normal();
   TROUPE_ASSIGN(JobSpec spec, spec_from_tree(tree, file, environment, true, found));
   spec.file = file.string();
+  spec.places = places_of(tree, spec);
   return spec;
 }
 

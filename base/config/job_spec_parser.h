@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/config/job_spec.h"
-#include "base/config/yaml_tree.h"
+#include "base/config/variables.h"
 #include "base/model/model_config.h"
 #include "base/result.h"
 
@@ -25,8 +25,11 @@ Result<JobSpec> parse_job_spec(const std::string& text, const std::string& origi
 /// The spec with every default written out; parse_job_spec reads it back as the same value.
 std::string job_spec_to_yaml(const JobSpec& spec);
 
-/// Head counts against the groups' meshes, each component by its own numbers. `place`: what messages begin with.
-Status check_heads(const JobSpec& spec, const ModelConfig& config, const std::string& place);
+/// Head counts against the groups' meshes, each component by its own numbers.
+Status check_heads(const JobSpec& spec, const ModelConfig& config);
+
+/// Steps that are to be dumped or traced against the last one, when `steps` are known: none may lie behind it.
+Status check_steps(const JobSpec& spec, int64_t steps);
 
 /// The folder, or the nearest existing folder above it, can be written to.
 Status check_writable(const std::string& folder);

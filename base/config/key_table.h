@@ -23,6 +23,9 @@ class KeyTable {
   /// reserved key that asks for something that is not built.
   void check(const YamlNode& root, Diagnostics& diagnostics) const;
 
+  /// Whether the file may have this key at its top.
+  bool has_section(const std::string& key) const { return rule(key) || is_prefix(key); }
+
  private:
   void check_node(const YamlNode& node, const std::string& pattern, const std::string& shown,
                   Diagnostics& diagnostics) const;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/config/yaml_tree.h"
+#include "base/config/variables.h"
 #include "base/result.h"
 
 /// The cluster manifest: which nodes there are, how workers start on them, how processes reach and trust each other.

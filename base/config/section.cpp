@@ -52,8 +52,7 @@ std::vector<std::pair<std::string, Section>> Section::sections() const {
 SourcePlace Section::place_of(const std::string& key) const {
   if (node_)
     for (const YamlEntry& e : node_->entries)
-      if (e.key == key)
-        return e.value.place.line > 0 || e.value.place.origin != e.place.origin ? e.value.place : e.place;
+      if (e.key == key) return place_of_value(e);
   return place_;
 }
 

@@ -6,14 +6,16 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
 #include <sstream>
 
-extern char** environ;
+#include "base/config/variables.h"
 
 namespace troupe {
 namespace {
 
 constexpr size_t kMaxNodes = 1'000'000;
+constexpr size_t kMaxShown = 60;  // characters of a list or mapping in a message
 constexpr size_t kMaxDepth = 64;  // the parser and everything that walks a tree recurse
 
 /// Builds the tree from the parser's events.
@@ -177,52 +179,70 @@ YamlNode* descend(YamlNode& node, const std::string& part, const SourcePlace& pl
   return &node.entries.back().value;
 }
 
-bool is_name_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
-
-std::string expand_text(const std::string& text, const Environment& environment, const SourcePlace& place,
-                        Diagnostics& diagnostics) {
+/// As the file would have it, on one line, without what cannot be told from its events (comments, quotes' kind).
+std::string flow_text(const YamlNode& node) {
   std::string out;
-  for (size_t i = 0; i < text.size();) {
-    if (text.compare(i, 3, "$${") == 0) {
-      out += "${";
-      i += 3;
-      continue;
-    }
-    if (text.compare(i, 2, "${") != 0) {
-      out += text[i++];
-      continue;
-    }
-    const size_t end = text.find('}', i);
-    const std::string name = end == std::string::npos ? "" : text.substr(i + 2, end - i - 2);
-    if (name.empty() || !std::all_of(name.begin(), name.end(), is_name_character)) {
-      diagnostics.add(
-          place,
-          "value '" + text +
-              "': '${' must be followed by a variable's name and '}' (write '$${' for the characters themselves)");
-      return text;
-    }
-    const auto it = environment.find(name);
-    if (it == environment.end()) {
-      diagnostics.add(place, "value '" + text + "': the environment variable " + name + " is not set");
-      return text;
-    }
-    out += it->second;
-    i = end + 1;
+  switch (node.kind) {
+    case YamlKind::kNull:
+      return "null";
+    case YamlKind::kScalar:
+      return node.quoted ? "\"" + node.text + "\"" : node.text;
+    case YamlKind::kMap:
+      for (const YamlEntry& e : node.entries) out += (out.empty() ? "" : ", ") + e.key + ": " + flow_text(e.value);
+      return "{" + out + "}";
+    case YamlKind::kSequence:
+      for (const YamlNode& i : node.items) out += (out.empty() ? "" : ", ") + flow_text(i);
+      break;
   }
-  return out;
+  return "[" + out + "]";
+}
+
+std::string shortened(const std::string& text) {
+  if (text.size() <= kMaxShown) return text;
+  size_t end = kMaxShown - 4;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;  // not inside a character
+  return text.substr(0, end) + "..." + text.back();
+}
+
+bool is_yaml(const std::string& text) {
+  Diagnostics ignored;
+  TreeBuilder builder("", ignored);
+  try {
+    return parse_document(text, builder);
+  } catch (const YAML::Exception&) {
+    return false;
+  }
+}
+
+/// The variable whose braces are why the text is no YAML: with plain words for all variables it is, with this one not.
+std::optional<VariablePlace> variable_in_braces(const std::string& text) {
+  const std::vector<VariablePlace> variables = variables_in(text);
+  auto words_but = [&](const VariablePlace* kept) {
+    std::string out = text;
+    for (const VariablePlace& v : variables)
+      if (&v != kept) out.replace(v.at, v.length, v.length, 'x');
+    return out;
+  };
+  if (variables.empty() || !is_yaml(words_but(nullptr))) return std::nullopt;
+  for (const VariablePlace& v : variables)
+    if (!is_yaml(words_but(&v))) return v;
+  return std::nullopt;
+}
+
+void add_syntax_error(const std::string& text, const std::string& origin, const YAML::Exception& error,
+                      Diagnostics& diagnostics) {
+  if (const auto variable = variable_in_braces(text)) {
+    const std::string name = text.substr(variable->at, variable->length);
+    const auto at = text.begin() + static_cast<std::ptrdiff_t>(variable->at);
+    return diagnostics.add(
+        {origin, static_cast<int>(std::count(text.begin(), at, '\n')) + 1},
+        "is not valid YAML: inside {...} and [...] a value with " + name + " needs quotes: \"" + name + "\"");
+  }
+  diagnostics.add({origin, error.mark.line + 1},
+                  "is not valid YAML: " + error.msg + " (column " + std::to_string(error.mark.column + 1) + ")");
 }
 
 }  // namespace
-
-Environment process_environment() {
-  Environment out;
-  for (char** e = environ; e && *e; ++e) {
-    const std::string pair = *e;
-    const size_t at = pair.find('=');
-    if (at != std::string::npos) out[pair.substr(0, at)] = pair.substr(at + 1);
-  }
-  return out;
-}
 
 const YamlNode* YamlNode::find(const std::string& key) const {
   for (const YamlEntry& e : entries)
@@ -236,14 +256,20 @@ YamlNode* YamlNode::find(const std::string& key) {
   return nullptr;
 }
 
+const SourcePlace& place_of_value(const YamlEntry& entry) {
+  // The line of a value that has one, or another origin than its key: an option of the command line.
+  const SourcePlace& value = entry.value.place;
+  return value.line > 0 || value.origin != entry.place.origin ? value : entry.place;
+}
+
 std::string YamlNode::describe() const {
   switch (kind) {
     case YamlKind::kNull:
       return "nothing";
     case YamlKind::kMap:
-      return "a mapping";
+      return shortened(flow_text(*this)) + " (a mapping)";
     case YamlKind::kSequence:
-      return "a list";
+      return shortened(flow_text(*this)) + " (a list)";
     case YamlKind::kScalar:
       break;
   }
@@ -258,8 +284,7 @@ YamlNode parse_yaml(const std::string& text, const std::string& origin, Diagnost
   try {
     if (!parse_document(text, builder)) diagnostics.add({origin, 0}, "holds more than one YAML document; expected one");
   } catch (const YAML::Exception& e) {
-    diagnostics.add({origin, e.mark.line + 1},
-                    "is not valid YAML: " + e.msg + " (column " + std::to_string(e.mark.column + 1) + ")");
+    add_syntax_error(text, origin, e, diagnostics);
     return empty;
   }
   if (builder.overflow()) {
@@ -269,15 +294,6 @@ YamlNode parse_yaml(const std::string& text, const std::string& origin, Diagnost
   YamlNode root = builder.take_root();
   if (root.kind == YamlKind::kNull) return empty;
   return root;
-}
-
-void expand_variables(YamlNode& node, const Environment& environment, Diagnostics& diagnostics) {
-  if (node.kind == YamlKind::kScalar && node.text.find("${") != std::string::npos) {
-    if (node.text.compare(0, 2, "${") == 0 && node.text.find('}') == node.text.size() - 1) node.quoted = false;
-    node.text = expand_text(node.text, environment, node.place, diagnostics);
-  }
-  for (YamlEntry& e : node.entries) expand_variables(e.value, environment, diagnostics);
-  for (YamlNode& i : node.items) expand_variables(i, environment, diagnostics);
 }
 
 void apply_override(YamlNode& root, const std::string& option, Diagnostics& diagnostics) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -9,11 +8,6 @@
 
 /// YAML as a plain tree that remembers lines and quotes. yaml-cpp is seen only by yaml_tree.cpp.
 namespace troupe {
-
-/// Names to values: what `${VAR}` is taken from.
-using Environment = std::map<std::string, std::string>;
-/// The environment of this process; the one place of the tree that reads it.
-Environment process_environment();
 
 enum class YamlKind { kNull, kScalar, kMap, kSequence };
 
@@ -30,7 +24,8 @@ struct YamlNode {
   bool is_map() const { return kind == YamlKind::kMap; }
   const YamlNode* find(const std::string& key) const;
   YamlNode* find(const std::string& key);
-  /// How the value is named in messages: '448x448', "in quotes", a mapping, a list, nothing.
+  /// How the value is named in messages: '448x448', "in quotes", [1, 2] (a list), {a: 1} (a mapping), nothing; long
+  /// ones are cut.
   std::string describe() const;
 };
 
@@ -40,15 +35,13 @@ struct YamlEntry {
   YamlNode value;
 };
 
+/// Where a key's value stands: its own line, or the option that set it.
+const SourcePlace& place_of_value(const YamlEntry& entry);
+
 /// Parses one document. Syntax errors, doubled keys and keys that are no plain words go to `diagnostics`; `origin` is
 /// named in them. An empty text is an empty map. Aliases are copied; a document whose copies exceed a million nodes is
 /// refused.
 YamlNode parse_yaml(const std::string& text, const std::string& origin, Diagnostics& diagnostics);
-
-/// Replaces `${VAR}` in all scalars ("$${" stands for "${"). A quoted scalar that is one variable
-/// and nothing else counts as unquoted: flow mappings cannot hold the braces otherwise. An undefined variable goes to
-/// `diagnostics`.
-void expand_variables(YamlNode& node, const Environment& environment, Diagnostics& diagnostics);
 
 /// Applies "a.b=value" (the text behind --set) to the tree: maps are made on the way, list items are named by their
 /// position, the value is YAML, `null` removes the key. The value's place is the option itself.

@@ -30,12 +30,18 @@ class Reader {
     }
     return nullptr;
   }
+  /// The key as a message names it: below the section, unless another object has it.
+  std::string name(const std::string& key) const {
+    const Json* found = find(key);
+    const bool elsewhere = found && !(objects_[0]->contains(key) && &objects_[0]->at(key) == found);
+    return elsewhere ? key : section_ + key;
+  }
   /// An integer from 1 to `maximum`; `fallback` < 0: the key is required.
   int64_t positive(const std::string& key, int64_t fallback = -1, int64_t maximum = kMaxSize) {
     const std::string valid = "an integer from 1 to " + std::to_string(maximum);
     const Json* j = find(key);
     if (!j) {
-      if (fallback < 0) fail("key '" + section_ + key + "' is missing; expected " + valid);
+      if (fallback < 0) fail("key '" + name(key) + "' is missing; expected " + valid);
       return std::max<int64_t>(fallback, 0);
     }
     if (!j->is_number_integer() || *j < 1 || *j > maximum) return wrong(key, *j, valid), 0;
@@ -53,10 +59,10 @@ class Reader {
     if (!j || std::find(valid.begin(), valid.end(), *j) != valid.end()) return;
     std::string names;
     for (const Json& v : valid) names += (names.empty() ? "" : ", ") + v.dump();
-    fail("key '" + section_ + key + "': value " + j->dump() + " is not supported; valid: " + names);
+    fail("key '" + name(key) + "': value " + j->dump() + " is not supported; valid: " + names);
   }
   void wrong(const std::string& key, const Json& value, const std::string& valid) {
-    fail("key '" + section_ + key + "': value " + value.dump() + " is not valid; valid: " + valid);
+    fail("key '" + name(key) + "': value " + value.dump() + " is not valid; valid: " + valid);
   }
   void fail(const std::string& message) {
     if (!error_) error_ = invalid_argument(file_ + ": " + message);
@@ -81,6 +87,14 @@ std::vector<int64_t> integer_list(Reader& r, const std::string& key, std::vector
   return out;
 }
 
+/// A block that does not exist would leave the encoder without that full-attention layer, in silence.
+void check_blocks(Reader& r, const VisionConfig& v) {
+  if (!r.find("fullatt_block_indexes")) return;  // the default is for the original's depth
+  for (const int64_t block : v.full_attention_blocks)
+    if (block >= v.depth)
+      return r.wrong("fullatt_block_indexes", block, "blocks from 0 to depth - 1 = " + std::to_string(v.depth - 1));
+}
+
 void read_vision(Reader& r, VisionConfig& v, int64_t& tokens_per_second) {
   v.depth = r.positive("depth", -1, kMaxLayers);
   v.hidden = r.positive("hidden_size");
@@ -93,6 +107,7 @@ void read_vision(Reader& r, VisionConfig& v, int64_t& tokens_per_second) {
   v.window_size = r.positive("window_size", 112);
   v.out_hidden = r.positive("out_hidden_size");
   v.full_attention_blocks = integer_list(r, "fullatt_block_indexes", {7, 15, 23, 31});
+  check_blocks(r, v);
   tokens_per_second = r.positive("tokens_per_second", 4);
   r.expect("hidden_act", {"silu"});
   if (r.error()) return;
@@ -105,14 +120,15 @@ void read_vision(Reader& r, VisionConfig& v, int64_t& tokens_per_second) {
 }
 
 void read_rope(Reader& r, const std::string& file, TextConfig& t) {
-  const Json* rope = r.find("rope_parameters");
-  if (!rope) rope = r.find("rope_scaling");
+  std::string key = "rope_parameters";  // as transformers 5 writes it
+  const Json* rope = r.find(key);
+  if (!rope) rope = r.find(key = "rope_scaling");
   t.rope_theta = r.number("rope_theta", 1e6);
   if (!rope) {
     r.fail("key 'rope_scaling' (or 'rope_parameters') is missing; it must hold mrope_section");
     return;
   }
-  Reader inner(file, "rope_scaling.", {rope});
+  Reader inner(file, r.name(key) + ".", {rope});
   inner.expect("type", {"mrope", "default"});
   inner.expect("rope_type", {"mrope", "default"});
   t.rope_theta = inner.number("rope_theta", t.rope_theta);
@@ -125,7 +141,7 @@ void read_rope(Reader& r, const std::string& file, TextConfig& t) {
   int64_t sum = 0;
   for (int64_t s : section) sum += s;
   if (section.size() != 3 || sum != half) {
-    r.fail("key 'rope_scaling.mrope_section': value " + Json(section).dump() +
+    r.fail("key '" + r.name(key) + ".mrope_section': value " + Json(section).dump() +
            " is not valid; valid: three integers whose sum is head_dim / 2 = " + std::to_string(half));
     return;
   }

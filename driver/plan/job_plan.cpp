@@ -131,7 +131,7 @@ Status check_memory(const JobPlan& plan) {
 
 Result<JobPlan> plan_job(const JobSpec& spec, const Manifest* manifest, const ModelConfig& config,
                          const Machine& machine) {
-  TROUPE_RETURN_IF_ERROR(check_heads(spec, config, spec.file));
+  TROUPE_RETURN_IF_ERROR(check_heads(spec, config));
   TROUPE_ASSIGN(const std::vector<Slot> available, available_slots(spec, manifest, machine));
   TROUPE_ASSIGN(Placement placement, place_groups(spec, available));
   JobPlan plan;

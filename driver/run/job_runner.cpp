@@ -136,6 +136,7 @@ void JobRunner::carry_out(const JobEffect& effect) {
     void operator()(const job_effect::Terminate& e) { self.terminate(e.grace); }
     void operator()(const job_effect::PhaseChanged& e) {
       const std::string phase = job_phase_name(e.phase);
+      if (self.progress_due_) self.show_progress();  // the last step comes before what follows it
       self.folder_->append_event("phase", self.generation_.value, {{"phase", phase}});
       self.around_.journal->record_state(self.id_, phase, self.journalled());
       self.say(phase);

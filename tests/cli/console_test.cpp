@@ -15,6 +15,16 @@ TEST_CASE("An error is a JSON object for programs, whatever bytes its message ho
   CHECK(j["error"]["message"].get<std::string>().find("is no \"run\" folder") != std::string::npos);
 }
 
+TEST_CASE("A refused job is said with the place of the key that it is refused for") {
+  const troupe::KeyPlaces places(
+      std::map<std::string, std::string>{{"", "job.yaml:1"}, {"training.global_batch", "job.yaml:7"}});
+  const auto refusal = troupe::cli::refusal_in(
+      R"({"outcome": "refused", "cause": {"kind": "refused", "message": "key 'training.global_batch': value 4 is too large"}})");
+  REQUIRE(refusal.has_value());
+  CHECK(places.located(*refusal).message == "job.yaml:7: key 'training.global_batch': value 4 is too large");
+  CHECK_FALSE(troupe::cli::refusal_in(R"({"outcome": "done"})").has_value());
+}
+
 TEST_CASE("The summary names outcome, steps and the first cause with its kind") {
   const std::string text = summary_text(
       R"({"outcome": "failed", "steps_done": 12, "run_folder": "/nonexistent", "cause": {"kind": "host_killed", "message": "rank 1 of group vision was killed"}})");

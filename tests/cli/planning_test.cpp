@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "base/checkpoint/checkpoint_folder.h"
+#include "base/config/job_spec_parser.h"
 
 using namespace troupe;
 using namespace troupe::cli;
@@ -57,6 +58,22 @@ TEST_CASE(
   CHECK_FALSE(check_disk(plan, spec, "run", (8 << 20) - 1).ok());
   spec.checkpoint.export_at_end = false;
   CHECK(check_disk(plan, spec, "run", 0).ok());
+}
+
+TEST_CASE("More ranks than slots are refused where the placement was written") {
+  const std::string file = fs::temp_directory_path() / ("troupe_planning_" + std::to_string(::getpid()) + ".yaml");
+  std::ofstream(file) << "model: {path: " TROUPE_SOURCE_DIR
+                         "/configs/models/qwen2.5-vl-3b, init: random}\n"
+                         "data: {synthetic: {images: 1}}\ntraining: {steps: 1}\n"
+                         "groups: {vision: {mesh: {sp: 2}}, text: {mesh: {tp: 2}}}\nplacement: disjoint\n";
+  const auto manifest =
+      parse_manifest("launch: local\nnodes: [{name: a, devices: {cpu: 3}}]\n", "c.yaml", Environment());
+  REQUIRE(manifest.ok());
+  const auto refused = plan_run(*load_job_spec(file), &*manifest);
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().message ==
+        file + ":5: key 'placement': disjoint asks for 4 slots (vision: 2, text: 2), 3 exist");
+  fs::remove(file);
 }
 
 TEST_CASE("The actor program lies beside this one unless another is named") {

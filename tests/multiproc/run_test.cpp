@@ -236,6 +236,10 @@ TEST_CASE("Usage errors, unknown verbs and verbs that are not built exit with 2,
   CHECK(box.run({"run"}).code == 2);
   CHECK(box.run({"dance"}).code == 2);
   CHECK(box.run({"statis"}).output.find("unknown verb 'statis'; did you mean 'status'?") != std::string::npos);
+  const std::string valid = box.run({"dance"}).output;
+  CHECK(valid.find("valid: run, plan, eval, check, driver, worker, submit, status, logs, trace, cancel, bench\n") !=
+        std::string::npos);
+  CHECK(box.run({"compar"}).output.find("compare") == std::string::npos);
   CHECK(box.wait(box.start_program({TROUPE_BINARY_DIR "/bin/troupe"})).code == 2);
   for (const char* verb : {"scale", "checkpoint", "compare", "import", "export", "convert"}) {
     const Ended ended = box.run({verb, "x"});
@@ -292,6 +296,11 @@ TEST_CASE("No driver is exit code 3") {
   const Ended ended = box.run({"status", "--driver", "unix:" + box.path("none.sock")});
   CHECK(ended.code == 3);
   CHECK(ended.output.find(box.path("none.sock")) != std::string::npos);
+  const Ended nowhere = box.run({"status", "abc"});
+  INFO(nowhere.output);
+  CHECK(nowhere.code == 3);
+  CHECK(nowhere.output.find("there is no folder 'abc', and no driver was named") != std::string::npos);
+  CHECK(box.run({"logs", "abc"}).output.find("there is no folder 'abc', and no driver was named") != std::string::npos);
   std::ofstream(box.path("new.yaml"))
       << "launch: local\nnodes: [{name: a, devices: {cpu: 1}}, {name: b, devices: {cpu: 1}}]\n";
   const Ended never = box.run({"submit", box.path("job.yaml"), "--cluster", box.path("new.yaml")});

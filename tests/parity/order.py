@@ -28,7 +28,7 @@ def spec_of(bench, layout, balance=True, steps=STEPS):
     """Shuffled, with the ids of every step dumped."""
     layout = Layout(**{**vars(layout), "training": Training(steps=steps)})
     text = job_spec(layout, bench.model_folder(ModelVariant()), bench.folder / "data")
-    dump = f"debug: {{dump: {{steps: {list(range(1, STEPS + 1))}, samples: true}}}}\ncheckpoint: {{export: never, every: 7}}"
+    dump = f"debug: {{dump: {{steps: {list(range(1, steps + 1))}, samples: true}}}}\ncheckpoint: {{export: never, every: 7}}"
     for old, new in (("  shuffle: false", f"  shuffle: true\n  balance: {'true' if balance else 'false'}"), ("checkpoint: {export: end}\n", ""),
                      ("debug: {dump: {steps: [1], gradients: true, vision_rows: true, samples: true}}", dump)):
         assert old in text, f"the job spec of the parity runs has no '{old}'"

@@ -63,6 +63,7 @@ TEST_CASE("D01, D09: all bad records come in one report with file, line, id and 
         std::string::npos);
   CHECK(answer.out.find("records.jsonl:4: record 'gone': image 'gone.png'") != std::string::npos);
   CHECK(answer.err.find("2 of 4 records cannot be used") != std::string::npos);
+  CHECK(answer.err.find("(data.on_bad_record: skip goes on without them)") != std::string::npos);
   job.spec.data.on_bad_record = OnBadRecord::kSkip;
   CHECK(job.check().code == 0);
 }
@@ -79,6 +80,17 @@ TEST_CASE("The answer as JSON has every bad record, the statistics and whether t
   CHECK(json.at("bad_records")[0].at("line") == 2);
   CHECK(json.at("bad_records")[0].at("id") == "seven");
   CHECK(json.at("training").at("steps") == 1);
+}
+
+TEST_CASE("What the job's keys are refused for is said where they were written, as the plan tells") {
+  Job job({kGood});
+  const std::string plan = job.scratch.write(
+      "plan.json",
+      R"({"slots": [], "places": {"": "mine.yaml:1", "training": "mine.yaml:6", "data.sources": "mine.yaml:3"}})");
+  CHECK(job.check({"--plan", plan})
+            .err.find("troupe check: mine.yaml:6: key 'training.global_batch': value 2, but the data have 1") == 0);
+  job.spec.data.sources[0].image_root = plan;
+  CHECK(job.check({"--plan", plan}).err.find("troupe check: mine.yaml:3: key 'data.sources[0].image_root': ") == 0);
 }
 
 TEST_CASE("A preview shows exactly the answers as supervised and the grid of each image") {

@@ -95,9 +95,16 @@ TEST_CASE("C11: data that are too few or hold bad records are refused as the spe
   SampleIndex index = index_of({5, 5, 5});
   JobSpec spec = spec_of(8);
   CHECK(refusals(spec, make_data_report(spec, {}, index)) ==
-        std::vector<std::string>{"the data have 3 samples to train on, fewer than training.global_batch 8"});
+        std::vector<std::string>{"key 'training.global_batch': value 8, but the data have 3 samples to "
+                                 "train on; valid: at most 3, or more samples"});
   spec = spec_of(3);
   CHECK(refusals(spec, make_data_report(spec, {}, index)).empty());
+  spec.training.steps.reset();
+  spec.training.epochs = 2;
+  spec.debug.steps = {3};
+  CHECK(refusals(spec, make_data_report(spec, {}, index)) ==
+        std::vector<std::string>{"key 'debug.dump.steps': value 3 is behind the last step, 2; valid: 1 to 2"});
+  spec.debug.steps = {2};
   index.bad.push_back({"a", 1, 3, "x", "why"});
   CHECK(refusals(spec, make_data_report(spec, {}, index)).size() == 1);
   spec.data.on_bad_record = OnBadRecord::kSkip;

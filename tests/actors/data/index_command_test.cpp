@@ -106,6 +106,8 @@ TEST_CASE("Bad records end in one report with code 2 and no index, of which the 
   CHECK(ran.err.find("'r19'") != std::string::npos);
   CHECK(ran.err.find("'r20'") == std::string::npos);
   CHECK(ran.err.find("and 3 more") != std::string::npos);
+  CHECK(ran.err.find("23 of 40 records cannot be used (data.on_bad_record: skip goes on without them):") !=
+        std::string::npos);
   CHECK_FALSE(std::filesystem::exists(job.scratch.path("index")));
 }
 
@@ -116,8 +118,28 @@ TEST_CASE("With on_bad_record: skip the bad records are reported and the others 
   const auto ran = job.index();
   REQUIRE(ran.code == 0);
   CHECK(ran.err.find("'r2'") != std::string::npos);
+  CHECK(ran.err.find("3 of 40 records cannot be used and are left out:") != std::string::npos);
   CHECK(ran.summary().at("samples") == 37);
   CHECK(ran.summary().at("bad") == 3);
+}
+
+TEST_CASE("Where no record is left, on_bad_record: skip is not advised") {
+  Job job;
+  job.spec.data.sources = {{job.scratch.write("empty.jsonl", "\n\n"), fixture::path("pictures"), 1, -1}};
+  const auto ran = job.index();
+  CHECK(ran.code == 2);
+  CHECK(ran.err.find("1 of 1 records cannot be used:") != std::string::npos);
+  CHECK(ran.err.find("skip") == std::string::npos);
+}
+
+TEST_CASE("Pictures in a file that is no archive are refused under their key") {
+  Job job;
+  const std::string file = job.scratch.write("notes.txt", "no archive");
+  job.spec.data.sources[0].image_root = file;
+  const auto ran = job.index();
+  CHECK(ran.code == 2);
+  CHECK(ran.err.find("key 'data.sources[0].image_root': " + file +
+                     " is not a tar archive; valid: a folder, or a tar archive of pictures") != std::string::npos);
 }
 
 TEST_CASE("C11: fewer samples than a global batch are refused with both numbers") {
@@ -125,8 +147,9 @@ TEST_CASE("C11: fewer samples than a global batch are refused with both numbers"
   job.spec.training.global_batch = 9;
   const auto ran = job.index();
   CHECK(ran.code == 2);
-  CHECK(ran.err.find("8 samples") != std::string::npos);
-  CHECK(ran.err.find("global_batch 9") != std::string::npos);
+  CHECK(ran.err.find(
+            "key 'training.global_batch': value 9, but the data have 8 samples to train on; valid: at most 8, or "
+            "more samples") != std::string::npos);
 }
 
 TEST_CASE("C11: epochs that come to no step are refused") {
@@ -140,6 +163,11 @@ TEST_CASE("C11: epochs that come to no step are refused") {
       std::string::npos);
   job.spec.training.epochs = 0.07;
   CHECK(job.index().code == 0);
+  job.spec.debug.steps = {2};
+  const auto late = job.index();
+  CHECK(late.code == 2);
+  CHECK(late.err.find("key 'debug.dump.steps': value 2 is behind the last step, 1; valid: 1 to 1") !=
+        std::string::npos);
 }
 
 TEST_CASE("An evaluation of nothing is refused, be it no sample or no supervised token") {

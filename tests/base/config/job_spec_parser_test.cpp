@@ -130,8 +130,8 @@ TEST_CASE("a written spec reads back as the same value, whatever its form") {
       Lines{}.text(),
       Lines{}.text() + "placement: {vision: 2, text: 2}\nthreads: 3\nschedule: {credits: 7}\n",
       Lines{}.text() + "placement: {vision: ['a:0-1'], text: ['b:*']}\nname: no\ndevice: cpu\n",
-      Lines{}.text() + "profile: {steps: [3, 5], ranks: [text/0]}\n",
-      Lines{}.text() + "debug: {dump: {steps: [1, 4], samples: true, weights: true}}\neval: {max_samples: 9}\n",
+      Lines{}.text() + "profile: {steps: [2, 3], ranks: [text/0]}\n",
+      Lines{}.text() + "debug: {dump: {steps: [1, 3], samples: true, weights: true}}\neval: {max_samples: 9}\n",
       "model: {path: \"with \\\"quotes\\\", #hash: and $${braces}\", init: random, dtype: bf16-pure}\n"
       "data: {sources: [{path: a.json, take: 7}, {path: b.json, take: 0.25}], shuffle: false, too_long: truncate_text, "
       "supervise: last}\n"
@@ -165,7 +165,8 @@ TEST_CASE("a written spec keeps odd names and record counts apart from fractions
       "/j/a.yaml");
   REQUIRE_FALSE(spec.ok());
   CHECK(spec.error().message ==
-        "/j/a.yaml:1: value 'a ${': '${' must be followed by a variable's name and '}' (write '$${' for the characters "
+        "/j/a.yaml:1: key 'model.path': value 'a ${': '${' must be followed by a variable's name and '}' (write '$${' "
+        "for the characters "
         "themselves)");
   const auto good = parse_job_spec(
       "model: {path: 'a $${'}\ndata: {sources: [{path: a.json, take: 1}, {path: b.json, take: 1.0}]}\ntraining: "
@@ -237,17 +238,28 @@ TEST_CASE("C07: what YAML 1.1 would read as another value is refused") {
 
 TEST_CASE("wrong types are refused by what they are") {
   CHECK(with_training("steps: [3]") ==
-        "j.yaml:4: key 'training.steps': value a list is not valid; valid: an integer from 1 to 1000000000");
+        "j.yaml:4: key 'training.steps': value [3] (a list) is not valid; valid: an integer from 1 to 1000000000");
   CHECK(with_more("checkpoint: 3") ==
         "j.yaml:5: key 'checkpoint': value '3' is not valid; valid: a mapping of keys and values");
   CHECK(with_more("checkpoint:") == "j.yaml:5: key 'checkpoint': has no value");
   CHECK(with_training("steps: 3, optimizer: {betas: [0.9]}") ==
-        "j.yaml:4: key 'training.optimizer.betas': value a list is not valid; valid: two numbers from 0 to below 1, "
+        "j.yaml:4: key 'training.optimizer.betas': value [0.9] (a list) is not valid; valid: two numbers from 0 to "
+        "below 1, "
         "such as [0.9, 0.95]");
   CHECK(with_data("synthetic: {pixels: 448}") ==
         "j.yaml:3: key 'data.synthetic.pixels': value '448' is not valid; valid: WIDTHxHEIGHT, such as 448x448");
-  CHECK(complaint("- a\n- b\n") == "j.yaml:1: expected keys and values, got a list");
+  CHECK(complaint("- a\n- b\n") == "j.yaml:1: expected keys and values, got [a, b] (a list)");
   CHECK(complaint("model: {path: [\n").rfind("j.yaml:", 0) == 0);
+  CHECK(with_training("steps: {a: [1, \"2\"], b: }") ==
+        "j.yaml:4: key 'training.steps': value {a: [1, \"2\"], b: null} (a mapping) is not valid; valid: an integer "
+        "from 1 "
+        "to 1000000000");
+  std::string numbers = "1";
+  for (int i = 2; i < 60; ++i) numbers += ", " + std::to_string(i);
+  CHECK(
+      with_training("steps: [" + numbers + "]") ==
+      "j.yaml:4: key 'training.steps': value [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, ...] (a list) is "
+      "not valid; valid: an integer from 1 to 1000000000");
 }
 
 TEST_CASE("negative rates and unknown words are refused") {
@@ -413,6 +425,44 @@ TEST_CASE("overrides win over the file and are named in complaints") {
   CHECK(epochs->training.epochs == 2.0);
 }
 
+TEST_CASE("of a value whose variable is not set only that is said") {
+  Folder folder;
+  const std::string file = folder.write("a.yaml",
+                                        "model: {path: \"${HUB}/model\"}\n"
+                                        "data: {sources: [{path: \"${RECORDS}\"}]}\n"
+                                        "training: {steps: \"${STEPS}\", optimizer: {betas: [0.9, \"${BETA}\"]}}\n");
+  CHECK(load_job_spec(file, {}, {}).error().message ==
+        file + ":1: key 'model.path': value '${HUB}/model': the environment variable HUB is not set\n" + file +
+            ":2: key 'data.sources[0].path': value '${RECORDS}': the environment variable RECORDS is not set\n" + file +
+            ":3: key 'training.steps': value '${STEPS}': the environment variable STEPS is not set\n" + file +
+            ":3: key 'training.optimizer.betas[1]': value '${BETA}': the environment variable BETA is not set");
+}
+
+TEST_CASE("steps that are to be dumped or traced must come") {
+  CHECK(with_more("debug: {dump: {steps: [1, 3], samples: true}}") == "(accepted)");
+  CHECK(with_more("debug: {dump: {steps: [1, 4], samples: true}}") ==
+        "j.yaml:5: key 'debug.dump.steps': value 4 is behind the last step, 3; valid: 1 to 3");
+  CHECK(with_more("profile: {steps: [2, 3]}") == "(accepted)");
+  CHECK(with_more("profile: {steps: [2, 4]}") ==
+        "j.yaml:5: key 'profile.steps': value 4 is behind the last step, 3; valid: 1 to 3");
+  JobSpec spec;  // by epochs
+  spec.debug.steps = {9};
+  CHECK(check_steps(spec, 9).ok());
+  CHECK(check_steps(spec, 8).error().message ==
+        "key 'debug.dump.steps': value 9 is behind the last step, 8; valid: 1 to 8");
+}
+
+TEST_CASE("the keys of a file remember where they were written, those of a text do not") {
+  Folder folder;
+  const std::string file = folder.write("a.yaml", "model: {path: '" + kShape + "', init: random}\n" +
+                                                      "data: {synthetic: {images: 1}}\ntraining:\n  steps: 3\n");
+  const auto spec = load_job_spec(file, {"training.global_batch=4"}, {});
+  REQUIRE(spec.ok());
+  CHECK(spec->places.of("training.steps") == file + ":4");
+  CHECK(spec->places.of("training.global_batch") == "--set training.global_batch=4");
+  CHECK(parse_job_spec(Lines{}.text(), "j.yaml")->places.places().empty());
+}
+
 TEST_CASE("variables come from the environment that is passed in") {
   Folder folder;
   const std::string file = folder.write("a.yaml",
@@ -425,7 +475,9 @@ TEST_CASE("variables come from the environment that is passed in") {
   CHECK(spec->training.steps == 11);
   CHECK(load_job_spec(file, {}, {{"STEPS", "11"}})
             .error()
-            .message.find(file + ":1: value '${SHAPES}/qwen2.5-vl-7b': the environment variable SHAPES is not set") ==
+            .message.find(
+                file +
+                ":1: key 'model.path': value '${SHAPES}/qwen2.5-vl-7b': the environment variable SHAPES is not set") ==
         0);
 }
 
@@ -636,7 +688,7 @@ TEST_CASE("a spec that is nested very deep is refused with its line, in every fo
 }
 
 TEST_CASE("a window of steps to trace is two step numbers, and ranks are those of the job") {
-  CHECK(with_more("profile: {steps: [2, 4], ranks: all}") == "(accepted)");
+  CHECK(with_more("profile: {steps: [2, 3], ranks: all}") == "(accepted)");
   CHECK(with_more("profile: {steps: [2, 2], ranks: [vision/0, text/0]}") == "(accepted)");
   CHECK(with_more("profile: none") == "(accepted)");
   CHECK(with_more("profile: {steps: [1]}").find("key 'profile.steps'") != std::string::npos);

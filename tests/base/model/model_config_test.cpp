@@ -96,6 +96,19 @@ TEST_CASE("what is wrong with a configuration is named with key, value and what 
   j = flat();
   j["rope_scaling"]["type"] = "yarn";
   CHECK(complaint(j) == "key 'rope_scaling.type': value \"yarn\" is not supported; valid: \"mrope\", \"default\"");
+  j = nested();
+  j["text_config"]["rope_parameters"]["mrope_section"] = {2, 3, 4};
+  CHECK(complaint(j).find("key 'text_config.rope_parameters.mrope_section': value [2,3,4] is not valid") == 0);
+  j["rope_parameters"] = j["text_config"]["rope_parameters"];
+  j["text_config"].erase("rope_parameters");
+  j["rope_parameters"]["rope_type"] = "yarn";
+  CHECK(complaint(j).find("key 'rope_parameters.rope_type': value \"yarn\" is not supported") == 0);
+  j = flat();
+  j["vision_config"]["fullatt_block_indexes"] = {1, 3};
+  CHECK(complaint(j) ==
+        "key 'vision_config.fullatt_block_indexes': value 3 is not valid; valid: blocks from 0 to depth - 1 = 2");
+  j["vision_config"].erase("fullatt_block_indexes");
+  CHECK(complaint(j) == "(accepted)");
   j = flat();
   j["num_key_value_heads"] = 3;
   CHECK(complaint(j) == "num_attention_heads 4 must be a multiple of num_key_value_heads 3");

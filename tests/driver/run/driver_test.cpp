@@ -106,6 +106,7 @@ struct Stage {
     REQUIRE(driver
                 ->watch(id,
                         [this](const JobUpdate& update) {
+                          said.put(update.text);
                           if (update.kind == JobUpdate::Kind::kEnd) ended.set_value(update);
                         })
                 .ok());
@@ -143,6 +144,7 @@ struct Stage {
   std::shared_ptr<FakeHost> hosts[2] = {std::make_shared<FakeHost>(), std::make_shared<FakeHost>()};
   std::string id, incarnations[2];
   std::promise<JobUpdate> ended;
+  Mailbox<std::string> said;
 };
 
 }  // namespace
@@ -172,6 +174,29 @@ TEST_CASE("A job runs on a worker that registers after it was submitted, and lea
   REQUIRE(std::getline(metrics, line));
   CHECK(nlohmann::json::parse(line)["peak_memory_mib"] == nlohmann::json({{"a:0", 5}, {"a:1", 5}}));
   CHECK(fs::exists(stage.root / "run/result.json"));
+}
+
+TEST_CASE("The last step is said before the phase that follows it") {
+  Stage stage;
+  stage.start_hosts();
+  for (int slot : {0, 1}) {
+    stage.report(job_event::HostPrepared{slot, 2});
+    stage.report(job_event::HostReady{slot});
+  }
+  for (int slot : {0, 1}) {
+    CHECK(stage.hosts[slot]->granted.take().run_through == 2);
+    for (int step : {1, 2})  // at once: sooner than two lines may follow each other
+      stage.driver->host_report(stage.id, [slot, step](JobRunner& runner) {
+        const std::string line = R"({"step": )" + std::to_string(step) + R"(, "loss": 2.0})";
+        runner.host_progress(slot, {0, {}, {{step, slot == 0 ? line : "", "{}"}}});
+      });
+    stage.driver->host_report(stage.id, [slot](JobRunner& runner) { runner.host_finished(slot, ""); });
+  }
+  std::string before;
+  for (std::string text = stage.said.take(); text != "finishing"; text = stage.said.take()) before = text;
+  CHECK(before.find("step 2") == 0);
+  for (int slot : {0, 1}) stage.exit(slot, 0);
+  CHECK(stage.result()["outcome"] == "done");
 }
 
 TEST_CASE("A host of another incarnation is refused and changes nothing") {
