@@ -56,13 +56,22 @@ Result<SampleTokens> ChatForm::tokenize(const Record& record, std::vector<Indexe
   SampleTokens out;
   out.images = std::move(images);
   size_t next_image = 0;
-  if (default_system_ && (record.turns.empty() || record.turns[0].role != Role::kSystem))
-    TROUPE_RETURN_IF_ERROR(add_turn(Role::kSystem, *default_system_, false, out, next_image));
-  for (size_t i = 0; i < record.turns.size(); ++i) {
-    const Turn& turn = record.turns[i];
-    const bool supervise = turn.role == Role::kAssistant && turn.trained && !turn.text.empty() &&
-                           (supervise_ == Supervise::kAll || i + 1 == record.turns.size());
-    TROUPE_RETURN_IF_ERROR(add_turn(turn.role, turn.text, supervise, out, next_image));
+  for (const LayoutPart& part : lay_out(record.turns, default_system_, supervise_)) {
+    switch (part.kind) {
+      case LayoutPart::Kind::kTurnStart:
+        out.ids.push_back(start_);
+        break;
+      case LayoutPart::Kind::kWords:
+        TROUPE_RETURN_IF_ERROR(add_words(part, out));
+        break;
+      case LayoutPart::Kind::kImage:
+        TROUPE_RETURN_IF_ERROR(add_image(out, next_image));
+        break;
+      case LayoutPart::Kind::kTurnEnd:
+        out.ids.push_back(end_);
+        break;
+    }
+    out.supervised.resize(out.ids.size(), part.kind == LayoutPart::Kind::kTurnEnd && part.learned_from == 0);
   }
   if (next_image != out.images.size())
     return internal_error("the text has " + std::to_string(next_image) + " placeholders for " +
@@ -70,49 +79,27 @@ Result<SampleTokens> ChatForm::tokenize(const Record& record, std::vector<Indexe
   return out;
 }
 
-Status ChatForm::add_turn(Role role, const std::string& text, bool supervise, SampleTokens& out,
-                          size_t& next_image) const {
-  out.ids.push_back(start_);
-  // The role's line and the text are tokenized together, as the template's output is: a text that begins with a newline
-  // merges with it.
-  const std::string head = std::string(role_name(role)) + "\n";
+Status ChatForm::add_words(const LayoutPart& part, SampleTokens& out) const {
   const size_t begin = out.ids.size();
-  if (role == Role::kUser) {
-    TROUPE_RETURN_IF_ERROR(add_user_text(head + text, out, next_image));
-  } else {
-    TROUPE_RETURN_IF_ERROR(tokenizer_->encode(head + text, out.ids));
-  }
-  out.ids.push_back(end_);
-  const size_t after = out.ids.size();
-  TROUPE_RETURN_IF_ERROR(tokenizer_->encode("\n", out.ids));
+  TROUPE_RETURN_IF_ERROR(tokenizer_->encode(part.words, out.ids));
   out.supervised.resize(out.ids.size(), 0);
-  if (!supervise) return {};
   size_t bytes = 0;
-  for (size_t i = begin; i < after; ++i) {
-    out.supervised[i] = bytes >= head.size();  // a token that began in the role's line is not the answer's
+  for (size_t i = begin; i < out.ids.size() && part.learned_from != LayoutPart::kNothing; ++i) {
+    out.supervised[i] = bytes >= part.learned_from;  // a token that began in the role's line is not the answer's
     bytes += tokenizer_->byte_length(out.ids[i]);
   }
   return {};
 }
 
-Status ChatForm::add_user_text(const std::string& text, SampleTokens& out, size_t& next_image) const {
-  size_t done = 0;
-  for (size_t at = text.find(kImagePlaceholder); at != std::string::npos; at = text.find(kImagePlaceholder, done)) {
-    TROUPE_RETURN_IF_ERROR(tokenizer_->encode(std::string_view(text).substr(done, at - done), out.ids));
-    if (next_image >= out.images.size())
-      return internal_error("the text has more placeholders than the record has images");
-    add_image(out, next_image);
-    done = at + kImagePlaceholder.size();
-  }
-  return tokenizer_->encode(std::string_view(text).substr(done), out.ids);
-}
-
-void ChatForm::add_image(SampleTokens& out, size_t& next_image) const {
+Status ChatForm::add_image(SampleTokens& out, size_t& next_image) const {
+  if (next_image >= out.images.size())
+    return internal_error("the text has more placeholders than the record has images");
   IndexedImage& image = out.images[next_image++];
   out.ids.push_back(vision_start_);
   image.token_offset = static_cast<int32_t>(out.ids.size());
   out.ids.insert(out.ids.end(), static_cast<size_t>(image.tokens(merge_)), image_);
   out.ids.push_back(vision_end_);
+  return {};
 }
 
 bool truncate_text(SampleTokens& tokens, int64_t limit, int64_t merge) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/data/chat_layout.h"
 #include "actors/data/chat_template.h"
 #include "actors/data/record.h"
 #include "actors/data/tokenizer.h"
@@ -40,9 +41,8 @@ class ChatForm {
 
  private:
   ChatForm() = default;
-  Status add_turn(Role role, const std::string& text, bool supervise, SampleTokens& out, size_t& next_image) const;
-  Status add_user_text(const std::string& text, SampleTokens& out, size_t& next_image) const;
-  void add_image(SampleTokens& out, size_t& next_image) const;
+  Status add_words(const LayoutPart& part, SampleTokens& out) const;
+  Status add_image(SampleTokens& out, size_t& next_image) const;
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::optional<std::string> default_system_;

@@ -3,12 +3,12 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <vector>
 
-#include "actors/data/template_pieces.h"
+#include "actors/data/template_probes.h"
+#include "actors/data/text_normalizer.h"
+#include "actors/jinja/template.h"
 #include "base/json_text.h"
 #include "base/mapped_file.h"
 
@@ -17,143 +17,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view kStart = "<|im_start|>", kEnd = "<|im_end|>";
-constexpr std::string_view kImage = "<|vision_start|><|image_pad|><|vision_end|>", kPad = "<|image_pad|>";
-
-/// Whether an expression is the plain member `name` of something: message['content'], messages[0].content, m.role.
-bool is_member(std::string_view expression, std::string_view name) {
-  for (const char* form : {".", "['", "[\""}) {
-    const std::string ending = form + std::string(name) + (form[0] == '.' ? "" : form[1] == '\'' ? "']" : "\"]");
-    if (!expression.ends_with(ending)) continue;
-    const auto owner = expression.substr(0, expression.size() - ending.size());
-    return std::all_of(owner.begin(), owner.end(), [](unsigned char c) {
-      return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '[' || c == ']' || c == '\'' || c == '"';
-    });
-  }
-  return false;
-}
-
-std::string shown(std::string_view text) {
-  std::string out = "'";
-  for (const char c : text.substr(0, 60)) {
-    if (c == '\n')
-      out += "\\n";
-    else
-      out += c;
-  }
-  return out + (text.size() > 60 ? "...'" : "'");
-}
-
-Error differs(const std::string& how) { return invalid_argument(how); }
-
-/// Reads a template's pieces in order and holds each turn against the form.
-class FormReader {
- public:
-  explicit FormReader(std::vector<TemplatePiece> pieces) : pieces_(std::move(pieces)) {}
-
-  Result<std::optional<std::string>> read() {
-    for (const TemplatePiece& piece : pieces_) TROUPE_RETURN_IF_ERROR(check_words(piece));
-    bool begun = false, in_macro = false;
-    for (size_t i = 0; i < pieces_.size(); ++i) {
-      const TemplatePiece& piece = pieces_[i];
-      if (piece.kind == TemplatePiece::Kind::kStatement) {
-        in_macro = piece.text.starts_with("macro ") || (in_macro && !piece.text.starts_with("endmacro"));
-        continue;
-      }
-      const bool opens = piece.kind == TemplatePiece::Kind::kText && piece.text.starts_with(kStart);
-      if (!begun && !opens && !in_macro)
-        return differs("puts out " + shown(piece.text) + " before the first " + std::string(kStart));
-      begun = begun || !in_macro;
-      if (piece.kind == TemplatePiece::Kind::kText) TROUPE_RETURN_IF_ERROR(check_text(i));
-    }
-    if (!begun) return differs("puts out no turn");
-    if (!closes_) return differs("closes no turn with " + std::string(kEnd));
-    return default_;
-  }
-
- private:
-  static Status check_words(const TemplatePiece& piece) {
-    for (const char* word : {"<think>", "reasoning_content", "bos_token"})
-      if (piece.text.find(word) != std::string::npos) return differs("has " + shown(word));
-    if (piece.kind == TemplatePiece::Kind::kText) return {};
-    // What only tool calls pass through is not judged: records with tools are refused.
-    for (const char* word : {"|trim", "| trim", ".strip(", ".lstrip(", ".rstrip(", ".split(", ".replace(", "|replace",
-                             "| replace", "|upper", "| upper", "|lower", "| lower", "|capitalize", "| capitalize"})
-      if (piece.text.find(word) != std::string::npos && piece.text.find("content") != std::string::npos)
-        return differs("changes what turns say: " + shown(piece.text));
-    return {};
-  }
-
-  Status check_text(size_t i) {
-    const std::string& text = pieces_[i].text;
-    for (size_t at = text.find(kStart); at != std::string::npos; at = text.find(kStart, at + 1))
-      TROUPE_RETURN_IF_ERROR(check_opening(i, at + kStart.size()));
-    for (size_t at = text.find(kEnd); at != std::string::npos; at = text.find(kEnd, at + 1)) {
-      closes_ = true;
-      const auto after = std::string_view(text).substr(at + kEnd.size());
-      if (after != "\n" && !after.starts_with("\n" + std::string(kStart)))
-        return differs("closes a turn with " + shown(text.substr(at)) + ", not with '" + std::string(kEnd) + "\\n'");
-      if (at > 0 && text[at - 1] == '\n' && i > 0 && pieces_[i - 1].kind == TemplatePiece::Kind::kExpression &&
-          is_member(pieces_[i - 1].text, "content") && at == 1)
-        return differs("puts a newline between a turn's words and " + std::string(kEnd));
-    }
-    for (size_t at = text.find(kPad); at != std::string::npos; at = text.find(kPad, at + 1)) {
-      const size_t before = kImage.find(kPad);
-      if (at < before || std::string_view(text).substr(at - before, kImage.size()) != kImage)
-        return differs("writes an image as " + shown(text) + ", not as " + std::string(kImage));
-    }
-    return {};
-  }
-
-  /// The text that is put out behind piece i when statements put out nothing; empty when something else is.
-  std::string_view text_behind(size_t i) const {
-    while (++i < pieces_.size() && pieces_[i].kind == TemplatePiece::Kind::kStatement) {
-    }
-    return i < pieces_.size() && pieces_[i].kind == TemplatePiece::Kind::kText ? std::string_view(pieces_[i].text)
-                                                                               : std::string_view();
-  }
-
-  /// What follows "<|im_start|>" at text[at] of piece i: a role and a newline.
-  Status check_opening(size_t i, size_t at) {
-    const std::string_view rest = std::string_view(pieces_[i].text).substr(at);
-    if (rest.empty()) {
-      const bool inserted = i + 1 < pieces_.size() && pieces_[i + 1].kind == TemplatePiece::Kind::kExpression;
-      if (inserted && is_member(pieces_[i + 1].text, "role") && text_behind(i + 1).starts_with("\n")) return {};
-      return differs("opens a turn with " + std::string(kStart) + " and " +
-                     (inserted ? shown(pieces_[i + 1].text) : std::string("no role")) +
-                     ", not with its role and a newline");
-    }
-    const size_t line = std::min(rest.find('\n'), rest.size());
-    const std::string_view role = rest.substr(0, line);
-    const bool known = role == "system" || role == "user" || role == "assistant" || role == "tool";
-    if (!known || (line == rest.size() && !text_behind(i).starts_with("\n")))
-      return differs("opens a turn with " + shown(std::string(kStart) + std::string(rest)));
-    return role == "system" && line < rest.size() ? read_system(i, at + line + 1) : Status();
-  }
-
-  /// The words of a system turn: stated, or the record's own.
-  Status read_system(size_t i, size_t at) {
-    const std::string& text = pieces_[i].text;
-    if (const size_t end = text.find(kEnd, at); end != std::string::npos) {
-      const std::string words = text.substr(at, end - at);
-      if (default_ && *default_ != words)
-        return differs("states two default system turns, " + shown(*default_) + " and " + shown(words));
-      default_ = words;
-      return {};
-    }
-    // A part of a longer one, such as that with tools, has statements or more text behind it and is not the default.
-    const bool computed = at == text.size() && i + 2 < pieces_.size() &&
-                          pieces_[i + 1].kind == TemplatePiece::Kind::kExpression &&
-                          pieces_[i + 2].kind == TemplatePiece::Kind::kText && pieces_[i + 2].text.starts_with(kEnd);
-    if (computed && !is_member(pieces_[i + 1].text, "content"))
-      return differs("takes the system turn from " + shown(pieces_[i + 1].text) + ", which is computed");
-    return {};
-  }
-
-  std::vector<TemplatePiece> pieces_;
-  std::optional<std::string> default_;
-  bool closes_ = false;
-};
+constexpr const char* kForm =
+    "; the form that is understood is <|im_start|>ROLE, newline, text, <|im_end|>, newline, turn by turn";
 
 /// The template in a JSON file's key chat_template: a string, or a list of named ones of which "default" counts.
 Result<std::optional<std::string>> template_in_json(const std::string& path) {
@@ -173,11 +38,57 @@ Result<std::optional<std::string>> template_in_json(const std::string& path) {
   return std::optional<std::string>();
 }
 
-}  // namespace
-
-Result<std::optional<std::string>> default_system_of(std::string_view jinja) {
-  return FormReader(template_pieces(jinja)).read();
+/// A special token as a JSON file states it: its text, null for none, nothing when the file does not say.
+Result<std::optional<Json>> stated_token(const std::string& path, const std::string& name) {
+  if (!std::filesystem::exists(path)) return std::optional<Json>();
+  TROUPE_ASSIGN(const auto file, MappedFile::open(path));
+  const Result<Json> parsed = parse_json(file->bytes());
+  if (!parsed.ok()) return invalid_argument(path + " " + parsed.error().message);
+  if (!parsed->is_object() || !parsed->contains(name)) return std::optional<Json>();
+  const Json& value = parsed->at(name);
+  if (value.is_string() || value.is_null()) return std::optional(value);
+  if (value.is_object() && value.contains("content") && value["content"].is_string())
+    return std::optional<Json>(value["content"]);
+  return invalid_argument(path + ": key '" + name + "': neither a string nor null nor an object with 'content'");
 }
+
+/// The special tokens that a template reads by name, as transformers hands them over: those that are null are absent.
+Result<nlohmann::ordered_json> tokens_for(const jinja::Template& chat_template, const std::string& folder) {
+  nlohmann::ordered_json tokens = nlohmann::ordered_json::object();
+  const std::string config = folder + "/tokenizer_config.json", map = folder + "/special_tokens_map.json";
+  for (const std::string& name : chat_template.names()) {
+    static constexpr std::string_view kKnown[] = {"bos_token", "eos_token", "unk_token", "sep_token",
+                                                  "pad_token", "cls_token", "mask_token"};
+    const bool known = std::find(std::begin(kKnown), std::end(kKnown), name) != std::end(kKnown);
+    const bool own = chat_template.assigned().count(name) > 0;
+    if (!known && !own && (name.ends_with("_token") || name.ends_with("_tokens")))
+      return invalid_argument("reads " + name + ", which is not known");
+    if (!known) continue;
+    TROUPE_ASSIGN(const std::optional<Json> token, stated_token(config, name));
+    TROUPE_ASSIGN(const std::optional<Json> other, stated_token(map, name));
+    if (!token) return invalid_argument("reads " + name + ", which " + config + " does not state");
+    if (other && *other != *token)
+      return invalid_argument("reads " + name + ", which is " + token->dump() + " in " + config + " and " +
+                              other->dump() + " in " + map);
+    if (!token->is_null()) tokens[name] = token->get<std::string>();
+  }
+  return tokens;
+}
+
+/// As default_system_of, for a template's text.
+Result<std::optional<std::string>> judged(const std::string& text, const std::string& folder) {
+  if (const size_t at = first_invalid_utf8(text); at != std::string::npos)
+    return invalid_argument("is not UTF-8 at byte " + std::to_string(at));
+  const auto parsed = jinja::Template::parse(text);
+  if (!parsed.ok())
+    return invalid_argument(
+        (parsed.error().code == ErrorCode::kUnimplemented ? "has what is not understood: " : "cannot be read: ") +
+        parsed.error().message);
+  TROUPE_ASSIGN(const nlohmann::ordered_json tokens, tokens_for(*parsed, folder));
+  return default_system_of(*parsed, tokens);
+}
+
+}  // namespace
 
 Result<ChatTemplate> read_chat_template(const std::string& folder) {
   std::optional<std::string> text;
@@ -194,11 +105,9 @@ Result<ChatTemplate> read_chat_template(const std::string& folder) {
     if (text) result.source = folder + name;
   }
   if (!text) return result;
-  const auto system = default_system_of(*text);
+  const auto system = judged(*text, folder);
   if (!system.ok())
-    return invalid_argument(
-        "the chat template in " + result.source + " " + system.error().message +
-        "; the form that is understood is <|im_start|>ROLE, newline, text, <|im_end|>, newline, turn by turn");
+    return invalid_argument("the chat template in " + result.source + " " + system.error().message + kForm);
   result.default_system = *system;
   result.hash = XXH3_64bits(text->data(), text->size());
   return result;

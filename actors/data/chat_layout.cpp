@@ -1,0 +1,62 @@
+#include "actors/data/chat_layout.h"
+
+namespace troupe {
+namespace {
+
+using Kind = LayoutPart::Kind;
+
+void add_turn(Role role, const std::string& text, bool learned, std::vector<LayoutPart>& out) {
+  out.push_back({Kind::kTurnStart, {}, LayoutPart::kNothing});
+  // The role's line and the text are tokenized together, as a template's output is: a text that begins with a newline
+  // merges with it.
+  const std::string head = std::string(role_name(role)) + "\n";
+  const std::string words = head + text;
+  size_t done = 0;
+  if (role == Role::kUser) {
+    for (size_t at = words.find(kImagePlaceholder); at != std::string::npos; at = words.find(kImagePlaceholder, done)) {
+      if (at > done) out.push_back({Kind::kWords, words.substr(done, at - done), LayoutPart::kNothing});
+      out.push_back({Kind::kImage, {}, LayoutPart::kNothing});
+      done = at + kImagePlaceholder.size();
+    }
+  }
+  if (done < words.size())
+    out.push_back({Kind::kWords, words.substr(done), learned ? head.size() : LayoutPart::kNothing});
+  out.push_back({Kind::kTurnEnd, {}, learned ? 0 : LayoutPart::kNothing});
+  out.push_back({Kind::kWords, "\n", LayoutPart::kNothing});
+}
+
+}  // namespace
+
+std::vector<LayoutPart> lay_out(const std::vector<Turn>& turns, const std::optional<std::string>& default_system,
+                                Supervise supervise) {
+  std::vector<LayoutPart> out;
+  if (default_system && (turns.empty() || turns[0].role != Role::kSystem))
+    add_turn(Role::kSystem, *default_system, false, out);
+  for (size_t i = 0; i < turns.size(); ++i) {
+    const Turn& turn = turns[i];
+    const bool learned = turn.role == Role::kAssistant && turn.trained && !turn.text.empty() &&
+                         (supervise == Supervise::kAll || i + 1 == turns.size());
+    add_turn(turn.role, turn.text, learned, out);
+  }
+  return out;
+}
+
+ChatText as_text(const std::vector<LayoutPart>& parts) {
+  ChatText out;
+  for (const LayoutPart& part : parts) {
+    const size_t begin = out.text.size();
+    out.text += part.kind == Kind::kTurnStart ? "<|im_start|>"
+                : part.kind == Kind::kTurnEnd ? "<|im_end|>"
+                : part.kind == Kind::kImage   ? "<|vision_start|><|image_pad|><|vision_end|>"
+                                              : part.words;
+    if (part.learned_from == LayoutPart::kNothing) continue;
+    if (part.kind == Kind::kTurnEnd) {
+      out.learned.back().second = out.text.size();
+    } else {
+      out.learned.emplace_back(begin + part.learned_from, out.text.size());
+    }
+  }
+  return out;
+}
+
+}  // namespace troupe

@@ -1,0 +1,143 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+
+/// A small evaluator of the Jinja that chat templates are written in, with the meaning that transformers' environment
+/// gives it (trim_blocks, lstrip_blocks, loop controls, an immutable sandbox). Public: template.h.
+namespace troupe::jinja {
+
+struct MacroNode;
+struct Namespace;
+struct Stream;
+struct LoopPosition;
+class Value;
+
+using Items = std::vector<Value>;
+using Entries = std::vector<std::pair<Value, Value>>;  // of a dict, in order
+
+/// What an expression gives. Copies are cheap and share what they hold, which never changes, but for namespaces and for
+/// streams that are used up.
+class Value {
+ public:
+  enum class Kind {
+    kUndefined,  // text(): the name that is not there
+    kNone,
+    kBool,
+    kInteger,
+    kString,
+    kList,
+    kTuple,
+    kView,    // a sequence that is iterated only: range(), keys(), items()
+    kStream,  // the same, once: what a filter such as selectattr gives
+    kDict,
+    kNamespace,
+    kLoop,
+    kMacro,
+    kFunction,  // a global function, by name
+    kMethod,    // a method of bound(), by name
+  };
+
+  Value() = default;
+  static Value undefined(std::string name) { return named(Kind::kUndefined, std::move(name)); }
+  static Value none() { return Value(Kind::kNone, std::monostate()); }
+  static Value boolean(bool b) { return Value(Kind::kBool, static_cast<int64_t>(b)); }
+  static Value integer(int64_t n) { return Value(Kind::kInteger, n); }
+  static Value string(std::string s) { return named(Kind::kString, std::move(s)); }
+  static Value sequence(Kind kind, Items items);  // kList, kTuple, kView, kStream
+  static Value list(Items items) { return sequence(Kind::kList, std::move(items)); }
+  static Value dict(Entries entries);
+  static Value name_space(std::shared_ptr<Namespace> space) { return Value(Kind::kNamespace, std::move(space)); }
+  static Value loop(std::shared_ptr<const LoopPosition> at) { return Value(Kind::kLoop, std::move(at)); }
+  static Value macro(const MacroNode* node) { return Value(Kind::kMacro, node); }
+  static Value function(std::string name) { return named(Kind::kFunction, std::move(name)); }
+  static Value method(const Value& of, std::string name);
+  /// Numbers with a fraction become undefined: nothing here reads one.
+  static Value from_json(const nlohmann::ordered_json& json);
+
+  Kind kind() const { return kind_; }
+  bool is(Kind kind) const { return kind_ == kind; }
+  bool is_number() const { return kind_ == Kind::kBool || kind_ == Kind::kInteger; }
+  int64_t number() const { return std::get<int64_t>(held_); }
+  /// Of a string, and the name of what is undefined, a function or a method.
+  const std::string& text() const;
+  const Items& items() const;  // of a list, tuple or view
+  const Entries& entries() const { return *std::get<std::shared_ptr<const Entries>>(held_); }
+  Namespace& space() const { return *std::get<std::shared_ptr<Namespace>>(held_); }
+  const LoopPosition& position() const { return *std::get<std::shared_ptr<const LoopPosition>>(held_); }
+  const MacroNode& macro_node() const { return *std::get<const MacroNode*>(held_); }
+  const Value& bound() const;
+  Stream& stream() const { return *std::get<std::shared_ptr<Stream>>(held_); }
+
+  /// Levels of what it holds: 0 for what holds nothing.
+  int depth() const { return depth_; }
+  /// Whether it is or holds a namespace or a loop, which must not be held by others: they might hold each other.
+  bool refers() const { return refers_; }
+  /// Items or entries that it holds.
+  size_t size() const;
+
+  /// As Python tells true from false.
+  bool truth() const;
+  /// "a string", "a list": for messages.
+  const char* kind_name() const;
+
+ private:
+  struct Bound;
+  using Held = std::variant<std::monostate, int64_t, std::shared_ptr<const std::string>, std::shared_ptr<const Items>,
+                            std::shared_ptr<const Entries>, std::shared_ptr<Namespace>, std::shared_ptr<Stream>,
+                            std::shared_ptr<const LoopPosition>, const MacroNode*, std::shared_ptr<const Bound>>;
+  template <typename T>
+  Value(Kind kind, T held)
+      : kind_(kind), refers_(kind == Kind::kNamespace || kind == Kind::kLoop), held_(std::move(held)) {}
+  static Value named(Kind kind, std::string s);
+  void hold(const Value& part);
+
+  Kind kind_ = Kind::kUndefined;
+  bool refers_ = false;
+  int depth_ = 0;
+  Held held_;
+};
+
+struct Namespace {
+  std::map<std::string, Value> names;
+};
+
+struct Stream {
+  Items items;
+  bool used = false;
+};
+
+struct LoopPosition {
+  int64_t index0 = 0, length = 0;
+  Value previous, next;
+};
+
+/// Whether Python finds them equal. Unimplemented for kinds that are compared by identity.
+Result<bool> equal(const Value& a, const Value& b);
+/// Less, equal or greater (-1, 0, 1) of numbers or of strings; InvalidArgument for others.
+Result<int> order(const Value& a, const Value& b);
+/// The entry of a dict, or nullptr. Unimplemented as `equal` says.
+Result<const Value*> find(const Entries& entries, const Value& key);
+/// What Python's str() gives. Unimplemented for lists, dicts and other objects, which no chat prints.
+Result<std::string> to_text(const Value& value);
+/// What json.dumps gives with ensure_ascii=False. InvalidArgument for what it refuses.
+Result<std::string> to_json(const Value& value);
+/// The items that a for loop goes through; uses up a stream. InvalidArgument for what is not iterable.
+Result<Items> iterate(const Value& value);
+/// len(). InvalidArgument for what has none.
+Result<int64_t> length(const Value& value);
+
+/// Why an evaluation ends: the template fails on its input (as Python would), or has something that is not known here.
+Error fails(std::string how);
+Error not_known(std::string what);
+
+}  // namespace troupe::jinja
