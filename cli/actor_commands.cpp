@@ -46,7 +46,7 @@ Status check_devices(const std::string& actor, const std::vector<std::string>& d
     if (device != "cpu") command.push_back(device);
   if (command.size() == 2) return {};  // every actor program has a CPU
   TROUPE_ASSIGN(const Answer answer, answer_of(std::move(command)));
-  return answer.exit_code == 0 ? Status() : invalid_argument(answer.text);
+  return answer.exit_code == 0 ? Status() : invalid_argument("key 'device': " + answer.text);
 }
 
 int actor_command(const std::string& actor, const std::vector<std::string>& arguments) {

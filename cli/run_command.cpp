@@ -61,7 +61,8 @@ Result<Prepared> prepare(const RunOptions& options) {
   if (!manifest || manifest->launch == LaunchKind::kLocal) {
     std::vector<std::string> devices;
     for (const driver::PlannedSlot& slot : prepared.run.job.slots) devices.push_back(slot.device);
-    TROUPE_RETURN_IF_ERROR(check_devices(prepared.actor, devices));
+    if (const Status s = check_devices(prepared.actor, devices); !s.ok())
+      return prepared.run.spec.places.located(s.error());
   }
   return prepared;
 }
