@@ -251,6 +251,7 @@ Result<Value> Evaluator::look_up(const std::string& name) {
     }
   if (const auto found = context_.find(name); found != context_.end()) return found->second;
   if (is_jinja_function(name)) return Value::function(name);
+  if (name == "self" || name == "super") return not_known("the name " + name);
   return Value::undefined(name);
 }
 

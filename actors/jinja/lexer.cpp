@@ -143,7 +143,7 @@ class Lexer {
     const char next = peek(at_ + n);
     const bool fraction = !after_dot && next == '.' && is_digit(peek(at_ + n + 1));
     if (fraction || begins_name(next) || n > 15 || (n > 1 && source_[at_] == '0'))
-      return unknown("the number " + std::string(rest().substr(0, n + 2)));
+      return unknown("the number " + std::string(rest().substr(0, n + (fraction ? 2 : begins_name(next) ? 1 : 0))));
     add(Kind::kInteger, std::string(rest().substr(0, n)));
     skip(n);
     return {};
@@ -155,7 +155,8 @@ class Lexer {
                                                       ">",  "<",  "=",  ".",  ":",  "|",  ",", ";"};
     const auto* found = std::find_if(std::begin(kOperators), std::end(kOperators),
                                      [&](std::string_view o) { return rest().starts_with(o); });
-    if (found == std::end(kOperators)) return unknown("the character in " + shown(rest().substr(0, 8)));
+    if (found == std::end(kOperators))
+      return unknown("the character " + shown(split_characters(rest().substr(0, 4)).front()));
     const char c = (*found)[0];
     if (c == '(' || c == '[' || c == '{') open += c == '(' ? ')' : c == '[' ? ']' : '}';
     if (c == ')' || c == ']' || c == '}') {
@@ -200,7 +201,7 @@ class Lexer {
     } else if (c == 'x' || c == 'u' || c == 'U') {
       return hexadecimal(i, c == 'x' ? 2 : c == 'u' ? 4 : 8, out);
     } else if (c == 'N' || static_cast<unsigned char>(c) >= 0x80) {
-      return unknown("the escape " + shown(rest().substr(i - 1 - at_, 8)));
+      return unknown("the escape \\" + std::string(split_characters(rest().substr(i - at_, 4)).front()));
     } else if (c != '\n') {  // a backslash before a line's end takes it away; before others it is itself
       out += '\\';
       out += c;

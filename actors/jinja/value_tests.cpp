@@ -44,6 +44,7 @@ Result<bool> apply_test(const std::string& name, const Value& of, const Argument
   }
   if (name == "odd" || name == "even" || name == "divisibleby") {
     if (!of.is_number()) return not_known("the test " + name + " of " + of.kind_name());
+    if (name != "divisibleby" && !given.positional.empty()) return not_known("an argument of the test " + name);
     const Value two = Value::integer(2);
     if (name == "divisibleby" && given.positional.empty()) return fails("tests with divisibleby and no number");
     TROUPE_ASSIGN(const Value rest, arithmetic("%", of, name == "divisibleby" ? given.positional[0] : two));

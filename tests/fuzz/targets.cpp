@@ -10,6 +10,8 @@
 
 #include "actors/data/record.h"
 #include "actors/data/record_file.h"
+#include "actors/data/template_probes.h"
+#include "actors/data/text_normalizer.h"
 #include "actors/images/image_file.h"
 #include "actors/sources/inline_data.h"
 #include "actors/sources/tar_file.h"
@@ -149,6 +151,29 @@ void read_index(const std::string& bytes) {
   }
 }
 
+std::vector<std::string> template_seeds() {
+  const std::string words =
+      "{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}{{ p.text if p.type == 'text' else "
+      "\"<|vision_start|><|image_pad|>\" ~ '<|vision_end|>' }}{% endfor %}{% endif %}";
+  return {
+      "{% for m in messages %}<|im_start|>{{ m.role }}\n" + words + "<|im_end|>\n{% endfor %}",
+      "{%- set ns = namespace(n=0, s='\\u00e9\\n') -%}{% macro f(a, b=[1, {'c': -2}]) %}{{ a ~ b[0] }}{% endmacro "
+      "%}{%- for m in messages[::-1] if loop is undefined or m.role in ('user',) %}{% set ns.n = ns.n + 1 %}{{ "
+      "f(m.role | upper, b=m.content[:3]) }}{% if loop.last %}{% break %}{% elif not m.x %}{# c #}{% continue %}{% "
+      "endif %}{%- else -%}{{ raise_exception('x') }}{% endfor %}",
+      "{% set x %}{{ messages | selectattr('role', 'equalto', 'user') | map(attribute='content') | list | length "
+      "}}{% endset %}{% generation %}{{ x.split('1')[-1].strip() | default('y', true) | tojson }}{% endgeneration %}"};
+}
+
+void read_template(const std::string& bytes) {
+  if (first_invalid_utf8(bytes) != std::string::npos) return;
+  const auto parsed = jinja::Template::parse(bytes);
+  if (!parsed.ok()) return;
+  const auto system = default_system_of(*parsed, {{"eos_token", "<|im_end|>"}});
+  const std::string& said = system.ok() ? system->value_or("") : system.error().message;
+  if (first_invalid_utf8(said) != std::string::npos) std::abort();
+}
+
 /// A reader with a fault, which shows that faults are found.
 std::vector<std::string> planted_seeds() { return {"(1,2)"}; }
 void read_planted(const std::string& bytes) {
@@ -164,6 +189,7 @@ const std::vector<Target>& targets() {
                                        {"image", image_seeds, read_image},
                                        {"tar", tar_seeds, read_tar},
                                        {"index", index_seeds, read_index},
+                                       {"template", template_seeds, read_template},
                                        {"planted", planted_seeds, read_planted}};
   return all;
 }

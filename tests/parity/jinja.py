@@ -49,7 +49,7 @@ BODIES = {  # written into a loop over the messages as {{ ... }}
     "failing": ["m.x.y", "nothing.a", "nothing + 1", "'a' + 1", "1 + none", "nothing()", "m()", "m.role()", "none|length", "1|length", "messages + 'a'", "'a' < 1", "1 in 'a'", "m.get('x')[1:]", "nothing[0]", "1 // 0",
                 "raise_exception('no ' ~ m.role)", "m.role.split('')", "''.join([1])", "-'a'", "nothing < 1", "m[1:]", "[][0].x", "'abc'|join(',', attribute=)", "1 +", "{{", "m.role | nosuchfilter", "m is nosuchtest", "[1, 2", "'a", "a b"],
     "not known": ["messages", "m.content ~ [1]", "1.5", "2 ** 3", "7 / 2", "'a%s' % 1", "m.role|title", "'é'|upper", "m.role.count('s')", "m.__class__", "strftime_now('%Y')", "'x'|escape", "m.role|center(20)", "f(*messages)", "1_000",
-                  "messages.append", "m | nothing_called_so if tools", "namespace(a=1)", "loop", "m|dictsort|list", "loop.cycle('a', 'b')", "[1, 2].index(2)", "'abc'.find('c')", "(messages|selectattr('role'))|list and messages|map(attribute='role')", "0x10", "[1]*2"],
+                  "messages.append", "self", "3 is odd 'a'", "猫", "'\\é'", "m | nothing_called_so if tools", "namespace(a=1)", "loop", "m|dictsort|list", "loop.cycle('a', 'b')", "[1, 2].index(2)", "'abc'.find('c')", "(messages|selectattr('role'))|list and messages|map(attribute='role')", "0x10", "[1]*2"],
 }
 # Whole templates.
 WHOLE = [
@@ -116,27 +116,32 @@ def judge(template, chat, not_known, answer):
     return None
 
 
+def answers(program, asked, timeout=100):
+    """What the program says of each (template, chat)."""
+    variables = lambda chat: {"messages": chat, "tools": None, "documents": None, "add_generation_prompt": False}
+    with tempfile.TemporaryDirectory(prefix="troupe-jinja-") as scratch:
+        lines = Path(scratch) / "asked.jsonl"
+        lines.write_text("".join(json.dumps({"template": t, "variables": variables(c)}) + "\n" for t, c in asked))
+        done = subprocess.run([program, str(lines)], capture_output=True, text=True, timeout=timeout)
+    if done.returncode != 0:
+        sys.exit(f"the program ended with {done.returncode}: {done.stderr}")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--render", required=True)
     program = parser.parse_args().render
     asked = [(not_known, template, chat) for not_known, template in cases() for chat in (CHATS[:1] if not_known else CHATS)]
-    variables = lambda chat: {"messages": chat, "tools": None, "documents": None, "add_generation_prompt": False}
-    with tempfile.TemporaryDirectory(prefix="troupe-jinja-") as scratch:
-        lines = Path(scratch) / "asked.jsonl"
-        lines.write_text("".join(json.dumps({"template": t, "variables": variables(c)}) + "\n" for _, t, c in asked))
-        done = subprocess.run([program, str(lines)], capture_output=True, text=True, timeout=100)
-    if done.returncode != 0:
-        sys.exit(f"the program ended with {done.returncode}: {done.stderr}")
     wrong = texts = 0
-    for (not_known, template, chat), line in zip(asked, done.stdout.splitlines(), strict=True):
-        answer = json.loads(line)
+    for (not_known, template, chat), answer in zip(asked, answers(program, [(t, c) for _, t, c in asked]), strict=True):
         texts += "text" in answer
         if complaint := judge(template, chat, not_known, answer):
             wrong += 1
-            print(f"{template[:300]}\n  {complaint}\n  got {line[:300]}")
+            print(f"{template[:300]}\n  {complaint}\n  got {str(answer)[:300]}")
     print(f"{len(list(cases()))} templates, {len(asked)} renderings compared, {texts} of them texts, {wrong} wrong")
     sys.exit(wrong != 0)
 
 
-main()
+if __name__ == "__main__":
+    main()
