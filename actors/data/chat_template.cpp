@@ -17,8 +17,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* kForm =
-    "; the form that is understood is <|im_start|>ROLE, newline, text, <|im_end|>, newline, turn by turn";
+constexpr const char* kValid =
+    "; valid: a template that writes <|im_start|>ROLE, newline, text, <|im_end|>, newline, turn by turn";
 
 /// The template in a JSON file's key chat_template: a string, or a list of named ones of which "default" counts.
 Result<std::optional<std::string>> template_in_json(const std::string& path) {
@@ -30,12 +30,14 @@ Result<std::optional<std::string>> template_in_json(const std::string& path) {
     const Json& root = *parsed;
     const Json found = root.is_object() ? root.value("chat_template", Json()) : Json();
     if (found.is_string()) return std::optional(found.get<std::string>());
+    if (found.is_null()) return std::optional<std::string>();
     for (const auto& item : found.is_array() ? found : Json::array())
       if (item.value("name", std::string()) == "default") return std::optional(item.at("template").get<std::string>());
+    return invalid_argument(
+        path + ": key 'chat_template': neither a string nor a list of named ones with one named 'default'");
   } catch (const Json::exception& e) {
     return invalid_argument(path + " holds no chat_template that is understood: " + json_complaint(e));
   }
-  return std::optional<std::string>();
 }
 
 /// A special token as a JSON file states it: its text, null for none, nothing when the file does not say.
@@ -107,7 +109,8 @@ Result<ChatTemplate> read_chat_template(const std::string& folder) {
   if (!text) return result;
   const auto system = judged(*text, folder);
   if (!system.ok())
-    return invalid_argument("the chat template in " + result.source + " " + system.error().message + kForm);
+    return invalid_argument(result.source + (result.source == jinja ? "" : ": key 'chat_template'") +
+                            ": the chat template " + system.error().message + kValid);
   result.default_system = *system;
   result.hash = XXH3_64bits(text->data(), text->size());
   return result;

@@ -15,7 +15,7 @@ namespace troupe {
 /// generation blocks mark against what is learned.
 /// Returns the system turn that it adds to a chat without one, or nothing. `tokens`: an object with the special tokens
 /// that the template sees by name. InvalidArgument with the first chat that is not written so, or with the construct
-/// that is not known; the message goes on from "the chat template in FILE". Takes milliseconds.
+/// that is not known; the message goes on from "the chat template". Takes milliseconds.
 Result<std::optional<std::string>> default_system_of(const jinja::Template& chat_template,
                                                      const nlohmann::ordered_json& tokens);
 

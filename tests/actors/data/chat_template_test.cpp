@@ -23,7 +23,8 @@ std::string found(const std::string& jinja, const std::string& tokenizer_config 
 bool refused(const std::string& jinja, const std::string& words, const std::string& tokenizer_config = "{}") {
   const std::string answer = found(jinja, tokenizer_config);
   INFO(answer);
-  return answer.starts_with("refused: ") && answer.find("chat_template.jinja ") != std::string::npos &&
+  return answer.starts_with("refused: ") &&
+         answer.find("chat_template.jinja: the chat template ") != std::string::npos &&
          answer.find(words) != std::string::npos;
 }
 
@@ -150,6 +151,11 @@ TEST_CASE("The template is found in each of the files that hold it, and its abse
               R"({"chat_template": [{"name": "tool", "template": "x"}, {"name": "default", "template": )" +
                   with("Two.") + "}]}");
   CHECK(read_chat_template(named.path("."))->default_system == "Two.");
+  named.write("chat_template.json", R"({"chat_template": [{"name": "tool", "template": "x"}]})");
+  CHECK(read_chat_template(named.path(".")).error().message.find("one named 'default'") != std::string::npos);
+  named.write("chat_template.json", R"({"chat_template": "[INST]"})");
+  CHECK(read_chat_template(named.path(".")).error().message.find("chat_template.json: key 'chat_template': the chat") !=
+        std::string::npos);
   named.write("chat_template.jinja", "[INST] {{ m.content }}");
   const auto other = read_chat_template(named.path("."));
   REQUIRE_FALSE(other.ok());
