@@ -11,8 +11,8 @@ namespace {
 
 using Kind = Value::Kind;
 
-constexpr int64_t kMaxSteps = 1'000'000;
-constexpr int kMaxRunDepth = 400;  // of statements, expressions and macros in each other
+constexpr int64_t kMaxSteps = 200'000;  // the longest chat of the probes takes some thousands
+constexpr int kMaxRunDepth = 400;       // of statements, expressions and macros in each other
 
 Error at_line(int line, Error error) {
   if (!error.message.starts_with("line ")) error.message = "line " + std::to_string(line) + ": " + error.message;
