@@ -1,4 +1,7 @@
+#include <ATen/ops/aminmax.h>
+
 #include <algorithm>
+#include <cmath>
 
 #include "actors/checkpoint/model_io.h"
 #include "actors/checkpoint/weight_slices.h"
@@ -17,6 +20,15 @@ void fill_master(const OptimizerPiece& piece, const at::Tensor& source) {
   if (piece.begin < end) at::Tensor(piece.master).narrow(0, 0, end - piece.begin).copy_(flat.narrow(0, piece.begin, end - piece.begin));
 }
 
+/// A weight that is NaN or infinite makes every loss NaN; the file is to blame, not what is trained from it.
+Status check_finite(const LocalParameter& p, const FolderTensor& tensor) {
+  if (p.weight.numel() == 0) return {};
+  const auto [least, largest] = at::aminmax(p.weight);  // both are NaN when any element is
+  if (std::isfinite(least.item<double>()) && std::isfinite(largest.item<double>())) return {};
+  return invalid_argument(tensor.file->path() + ": tensor " + tensor.info->name +
+                          " has elements that are NaN or infinite; valid: a folder whose weights are all finite");
+}
+
 }  // namespace
 
 Status load_pretrained(ParameterStore& store, const std::string& folder, GroupOptimizer* optimizer) {
@@ -28,6 +40,7 @@ Status load_pretrained(ParameterStore& store, const std::string& folder, GroupOp
       TROUPE_CHECK(tensor != nullptr && tensor->info->shape == p.decl.shape);
       const at::Tensor source = global_part(checkpoint::mapped_tensor(*tensor->file, *tensor->info), p.slice, p.slice.begin, p.slice.end);
       local_part(p.weight, p.slice, p.slice.begin, p.slice.end).copy_(source);
+      TROUPE_RETURN_IF_ERROR(check_finite(p, *tensor));
     }
     if (optimizer == nullptr) return {};
     for (const OptimizerPiece& piece : optimizer->pieces()) {

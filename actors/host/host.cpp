@@ -227,6 +227,10 @@ Status Host::run_evaluation() {
   TROUPE_ASSIGN(const Grant grant, job_->control->wait_grant(1, kGrantTimeout));
   if (grant.stop_after == 0) return job_->control->report_finished("{}");
   TROUPE_ASSIGN(const EvaluationResult result, evaluate(*job_, actors_, *executor_, 0, options));
+  if (!std::isfinite(result.sums.loss))
+    return make_error(ErrorCode::kFailedPrecondition,
+                      "the loss of these records is not finite: the model's weights are, but not the logits that it "
+                      "computes from them");
   nlohmann::ordered_json line = result.to_json();
   line["images"] = result.images;
   if (options.shuffle_images) line["images_replaced"] = result.images_replaced;

@@ -340,13 +340,19 @@ void JobRunner::write_metrics(const std::vector<MetricsMerger::Line>& lines) {
     progress_due_ =
         progress_due_ || line.step % std::max<int64_t>(1, job_.log_every) == 0 || line.step == job_.total_steps;
   }
-  folder_->append_metrics(text);
+  record_metrics(text);
   last_line_ = lines.back().text;
   if (first_step_seen_ == 0) {
     first_step_seen_ = lines.back().step;
     first_step_at_ = Clock::now();
   }
   if (progress_due_ && Clock::now() - last_progress_ >= kBetweenProgress) show_progress();
+}
+
+void JobRunner::record_metrics(const std::string& lines) {
+  const Status written = folder_->append_metrics(lines);
+  // What did not fit waits for the reserve that is given up at the end.
+  if (!written.ok()) handle(job_event::RunFolderFailed{written.error()});
 }
 
 void JobRunner::show_progress() {
@@ -357,14 +363,15 @@ void JobRunner::show_progress() {
 }
 
 std::string JobRunner::progress_text(const json& line) {
-  auto number = [&](const char* key) {
-    return line.contains(key) && line[key].is_number() ? line[key].get<double>() : 0.0;
-  };
+  auto is_number = [&](const char* key) { return line.contains(key) && line[key].is_number(); };
+  auto number = [&](const char* key) { return is_number(key) ? line[key].get<double>() : 0.0; };
   const auto step = static_cast<int64_t>(number("step"));
   char text[160];
   const std::string total = job_.total_steps > 0 ? "/" + std::to_string(job_.total_steps) : "";
-  std::snprintf(text, sizeof(text), "step %lld%s  loss %.4f  %.0f tokens/s", static_cast<long long>(step),
-                total.c_str(), number("loss"), number("tokens_per_s"));
+  char loss[32] = "not finite";
+  if (is_number("loss")) std::snprintf(loss, sizeof(loss), "%.4f", number("loss"));
+  std::snprintf(text, sizeof(text), "step %lld%s  loss %s  %.0f tokens/s", static_cast<long long>(step), total.c_str(),
+                loss, number("tokens_per_s"));
   std::string result = text;
   if (job_.total_steps > 0 && step > first_step_seen_) {
     const double seconds = std::chrono::duration<double>(Clock::now() - first_step_at_).count() /
@@ -378,7 +385,7 @@ void JobRunner::host_evaluation(int, int64_t step, const std::string& json_text)
   json line = json::parse(json_text, nullptr, false);
   if (!line.is_object()) return;
   line["step"] = step;
-  folder_->append_metrics(line.dump() + '\n');
+  record_metrics(line.dump() + '\n');
   std::string text = "evaluation after step " + std::to_string(step) + ":";
   for (const auto& [key, value] : line.items())
     if (value.is_number() && key != "step") text += "  " + key + " " + value.dump();
@@ -412,9 +419,13 @@ void JobRunner::store_call(uint64_t number, const StoreCall& call) {
     around_.loop->post_at(now + call.timeout, [this] { around_.answer_store(store_.expire(Clock::now())); });
 }
 
-void JobRunner::end(const Outcome& outcome) {
-  folder_->free_reserve();
+void JobRunner::end(Outcome outcome) {
   write_metrics(metrics_.rest());
+  if (const Status lines = folder_->make_room_for_end(); !lines.ok() && outcome.kind == OutcomeKind::kDone) {
+    outcome.kind = OutcomeKind::kFailed;
+    outcome.cause_kind = "run_folder_failed";
+    outcome.error = lines.error();
+  }
   if (progress_due_) show_progress();
   json cause = {{"kind", outcome.cause_kind}};
   if (!outcome.error.message.empty()) {

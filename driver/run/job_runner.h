@@ -78,7 +78,7 @@ class JobRunner {
   void assign(int slot);
   void publish_grant(const GrantState& grant);
   void terminate(std::chrono::milliseconds grace);
-  void end(const Outcome& outcome);
+  void end(Outcome outcome);
   void schedule();
   void say(const std::string& line);
   /// Said, and kept in events.jsonl.
@@ -87,6 +87,7 @@ class JobRunner {
   Journal::Done journalled();
   void journal_failed(const Error& error);
   void write_metrics(const std::vector<MetricsMerger::Line>& lines);
+  void record_metrics(const std::string& lines);
   void show_progress();
   std::string progress_text(const nlohmann::json& line);
   nlohmann::json hosts_json() const;

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/checkpoint/checkpoint_folder.h"
@@ -122,8 +123,8 @@ RunFolder::RunFolder(std::string path, int lock, bool fresh, bool created)
       lock_(lock),
       fresh_(fresh),
       created_(created),
-      metrics_(path_ + "/metrics.jsonl", std::ios::app),
-      events_(path_ + "/events.jsonl", std::ios::app) {
+      metrics_(path_ + "/metrics.jsonl"),
+      events_(path_ + "/events.jsonl") {
   std::error_code error;
   fs::remove(path_ + "/result.json", error);  // of the run that is being continued
 }
@@ -137,21 +138,21 @@ RunFolder::~RunFolder() {
 
 Status RunFolder::write_job(const std::string& yaml) { return write_file(path_ + "/job.yaml", yaml); }
 
-void RunFolder::free_reserve() {
+Status RunFolder::make_room_for_end() {
   std::error_code ignored;
   fs::remove(reserve_file(path_), ignored);
   static_cast<void>(discard_unfinished(path_));
-  metrics_.clear();  // what did not fit before may now
-  events_.clear();
+  const Status metrics = metrics_.flush(), events = events_.flush();
+  return metrics.ok() ? events : metrics;
 }
 
-void RunFolder::append_metrics(const std::string& lines) { metrics_ << lines << std::flush; }
+Status RunFolder::append_metrics(const std::string& lines) { return metrics_.append(lines); }
 
 void RunFolder::append_event(const std::string& kind, uint32_t generation, const nlohmann::json& details) {
   nlohmann::ordered_json line = {{"time", utc_now()}, {"kind", kind}, {"generation", generation}};
   if (details.is_object())
     for (const auto& [key, value] : details.items()) line[key] = value;
-  events_ << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n' << std::flush;
+  static_cast<void>(events_.append(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n'));
 }
 
 Status RunFolder::write_result(const nlohmann::json& result) {

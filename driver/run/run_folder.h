@@ -1,13 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "driver/run/line_file.h"
 
 /// The files of one run: job.yaml, metrics.jsonl, events.jsonl, result.json, logs/.
 namespace troupe::driver {
@@ -25,13 +25,14 @@ class RunFolder {
   const std::string& path() const { return path_; }
   bool fresh() const { return fresh_; }
   Status write_job(const std::string& yaml);
-  /// Complete lines, each with its newline; they are in the file when the call returns.
-  void append_metrics(const std::string& lines);
-  /// Adds "time", "kind" and "generation" in front of `details`.
+  /// Complete lines, each with its newline; they are in the file when the call returns Ok, else they wait (LineFile).
+  Status append_metrics(const std::string& lines);
+  /// Adds "time", "kind" and "generation" in front of `details`. What a full disk does not take waits.
   void append_event(const std::string& kind, uint32_t generation, const nlohmann::json& details);
   /// Makes room on a full disk for what says how the run ended: gives up the reserve that was taken when the folder was
-  /// opened, and removes what an unfinished save or export left. REQUIRES: no host writes any more.
-  void free_reserve();
+  /// opened, removes what an unfinished save or export left, and writes the lines that wait. REQUIRES: no host writes
+  /// any more.
+  Status make_room_for_end();
   /// By temporary name and rename.
   Status write_result(const nlohmann::json& result);
   std::string log_path(const std::string& node, int slot) const;
@@ -49,7 +50,7 @@ class RunFolder {
   int lock_;
   bool fresh_, created_;
   bool discarded_ = false;
-  std::ofstream metrics_, events_;
+  LineFile metrics_, events_;
 };
 
 /// The newest complete checkpoint (base/checkpoint) and its step; empty path when there is none. `passed_over`: why

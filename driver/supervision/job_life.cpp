@@ -258,6 +258,11 @@ void JobLife::on(const job_event::JournalFailed& event) {
                                                                        event.error.message)));
 }
 
+void JobLife::on(const job_event::RunFolderFailed& event) {
+  if (ending() || phase_ == JobPhase::kFinishing) return;  // the reserve may take what is left
+  stop_with(failure("run_folder_failed", event.error));
+}
+
 void JobLife::on(const job_event::Cancel& event) {
   if (ending()) return;
   Outcome outcome;

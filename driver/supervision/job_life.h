@@ -92,6 +92,10 @@ struct WorkerLost {
 struct JournalFailed {
   Error error;
 };
+/// The run folder takes no more lines.
+struct RunFolderFailed {
+  Error error;
+};
 struct Cancel {
   bool interrupt = false;
 };  // interrupt: Ctrl-C
@@ -103,7 +107,7 @@ using JobEvent =
                  job_event::HostSpawned, job_event::SpawnFailed, job_event::HostHello, job_event::HostPhase,
                  job_event::HostReady, job_event::HostPrepared, job_event::HostStep, job_event::HostFinished,
                  job_event::HostError, job_event::HostExited, job_event::LinkLost, job_event::WorkerLost,
-                 job_event::JournalFailed, job_event::Cancel, job_event::Save, job_event::Tick>;
+                 job_event::JournalFailed, job_event::RunFolderFailed, job_event::Cancel, job_event::Save, job_event::Tick>;
 
 /// What is to be done about it, in this order.
 namespace job_effect {
@@ -171,6 +175,7 @@ class JobLife {
   void on(const job_event::LinkLost&);
   void on(const job_event::WorkerLost&);
   void on(const job_event::JournalFailed&);
+  void on(const job_event::RunFolderFailed&);
   void on(const job_event::Cancel&);
   void on(const job_event::Save&);
   void on(const job_event::Tick&);

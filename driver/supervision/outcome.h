@@ -27,6 +27,7 @@ enum class OutcomeKind { kDone, kFailed, kRefused, kStopped, kCancelled };
 ///   user_interrupt   Ctrl-C
 ///   cancelled        troupe cancel
 ///   journal_failed   the driver could not journal what it was about to do
+///   run_folder_failed  the run folder took no more lines of metrics
 ///   driver_error     a bug of the driver
 struct Outcome {
   OutcomeKind kind = OutcomeKind::kDone;

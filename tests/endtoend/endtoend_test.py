@@ -244,6 +244,26 @@ class EndToEnd(unittest.TestCase):
         self.assertEqual(len(shown), 40)
         self.assertTrue(any("\ufffd" in answer["predicted"] for answer in shown), shown)  # an untrained model predicts any bytes
 
+    def test_weights_that_are_not_finite_are_refused_by_name(self):
+        model = self.folder / "model"
+        shutil.copytree(self.run_job("whole", steps=1, export="end") / "export", model)
+        for name in ("visual.blocks.0.attn.proj.weight", "lm_head.weight"):
+            weights = (model / "model.safetensors").read_bytes()
+            length = struct.unpack("<Q", weights[:8])[0]
+            header = json.loads(weights[8:8 + length])
+            at = 8 + length + header[name]["data_offsets"][1] - 4
+            (model / "model.safetensors").write_bytes(weights[:at] + struct.pack("<f", float("nan")) + weights[at + 4:])
+            job = self.write("eval.yaml")
+            job.write_text(job.read_text().replace("init: random, ", "").replace(str(SHAPES / "model"), str(model)) +
+                           f"eval: {{sources: [{{path: {SHAPES}/eval.jsonl, image_root: {SHAPES}/images, take: 8}}]}}\n")
+            run = self.folder / "run"
+            for command in (["run", job, "--run-dir", run], ["eval", job]):
+                done = self.troupe(*command, code=2)
+                self.assertIn(name, done.stdout + done.stderr)
+                self.assertIn("NaN", done.stdout + done.stderr)
+            self.assertFalse(run.exists())
+            (model / "model.safetensors").write_bytes(weights)
+
     def test_an_exported_model_is_evaluated_alike(self):
         job, run = self.folder / "eval.yaml", self.folder / "trained"
         job.write_text(spec(export="end") + f"eval: {{sources: [{{path: {SHAPES}/eval.jsonl, image_root: {SHAPES}/images, take: 20}}], every: 2}}\n")

@@ -11,6 +11,8 @@
 #include <future>
 #include <mutex>
 
+#include "tests/driver/run/file_size_limit.h"
+
 using namespace troupe;
 using namespace troupe::driver;
 using std::chrono::milliseconds;
@@ -258,6 +260,41 @@ TEST_CASE("A grant that cannot be journalled is not given, and the job ends with
   CHECK(result["cause"]["kind"] == "journal_failed");
   CHECK(result["cause"]["message"].get<std::string>().find("disk is full") != std::string::npos);
   for (int slot : {0, 1}) CHECK(stage.hosts[slot]->granted.empty());
+}
+
+TEST_CASE("A run folder that takes no more metrics ends the job; what was under way is written from the reserve") {
+  Stage stage;
+  stage.start_hosts();
+  for (int slot : {0, 1}) {
+    stage.report(job_event::HostPrepared{slot, 3});
+    stage.report(job_event::HostReady{slot});
+  }
+  const std::string file = stage.root / "run/metrics.jsonl";
+  const auto done = [&](int64_t step) {
+    for (int slot : {0, 1})
+      stage.driver->host_report(stage.id, [=](JobRunner& runner) {
+        const std::string line =
+            "{\"step\": " + std::to_string(step) + ", \"text\": \"" + std::string(1000, 'x') + "\"}";
+        runner.host_progress(slot, {0, {}, {{step, slot == 0 ? line : "", ""}}});
+      });
+  };
+  {
+    const FileSizeLimit limit(1500);  // takes one line and a part of the second
+    done(1);
+    done(2);
+    stage.worker->terminated.take();
+    stage.worker->terminated.take();
+    CHECK(fs::file_size(file) < 1500);
+  }
+  for (int slot : {0, 1}) stage.exit(slot, 0, SIGTERM);
+  const auto result = stage.result();
+  CHECK(result["exit_code"] == 1);
+  CHECK(result["cause"]["kind"] == "run_folder_failed");
+  CHECK(result["cause"]["message"].get<std::string>().find(file) != std::string::npos);
+  std::ifstream metrics(file);
+  std::vector<int64_t> steps;
+  for (std::string line; std::getline(metrics, line);) steps.push_back(nlohmann::json::parse(line)["step"]);
+  CHECK(steps == std::vector<int64_t>{1, 2});
 }
 
 TEST_CASE("Warnings of the plan and records that are left out are events") {

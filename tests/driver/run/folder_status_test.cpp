@@ -65,8 +65,8 @@ TEST_CASE("The step of a run that was killed is the last of its metrics, evaluat
   Run run;
   CHECK(run.status()["step"] == 0);
   for (int step = 1; step <= 3000; ++step)
-    run.folder->append_metrics("{\"step\": " + std::to_string(step) + ", \"loss\": 1.5, \"grad_norm\": 2.5}\n");
-  run.folder->append_metrics("{\"step\": 2999, \"eval_loss\": 1.0}\n{\"step\": 30");
+    REQUIRE(run.folder->append_metrics("{\"step\": " + std::to_string(step) + ", \"loss\": 1.5, \"grad_norm\": 2.5}\n").ok());
+  REQUIRE(run.folder->append_metrics("{\"step\": 2999, \"eval_loss\": 1.0}\n{\"step\": 30").ok());
   run.folder.reset();
   CHECK(run.status()["phase"] == "lost");
   CHECK(run.status()["step"] == 3000);

@@ -1,16 +1,15 @@
 #include "driver/run/run_folder.h"
 
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/checkpoint/checkpoint_folder.h"
+#include "tests/driver/run/file_size_limit.h"
 
 using namespace troupe;
 using namespace troupe::driver;
@@ -71,7 +70,7 @@ TEST_CASE("Room for the end of a run is held from its start, and what a failed s
   fs::create_directories(path + "/export.parts");
   fs::create_directories(path + "/export.partial");
   fs::create_directories(path + "/checkpoints/step-00000005");
-  (*folder)->free_reserve();
+  CHECK((*folder)->make_room_for_end().ok());
   for (const char* gone : {"/.reserve", "/checkpoints/.step-00000010.g1", "/export.parts", "/export.partial"}) {
     INFO(gone);
     CHECK_FALSE(fs::exists(path + gone));
@@ -86,18 +85,8 @@ TEST_CASE(
   Root root;
   const std::string path = root.path / "run";
   const auto refused = [&](bool resume) {
-    struct sigaction old_action {
-    }, ignore{};
-    ignore.sa_handler = SIG_IGN;
-    rlimit old_limit{}, limit{};
-    REQUIRE(::getrlimit(RLIMIT_FSIZE, &old_limit) == 0);
-    limit = old_limit;
-    limit.rlim_cur = 128 << 10;  // a file cannot be as long as the reserve
-    ::sigaction(SIGXFSZ, &ignore, &old_action);
-    ::setrlimit(RLIMIT_FSIZE, &limit);
+    const FileSizeLimit limit(128 << 10);  // a file cannot be as long as the reserve
     const auto folder = RunFolder::open(path, resume);
-    ::setrlimit(RLIMIT_FSIZE, &old_limit);
-    ::sigaction(SIGXFSZ, &old_action, nullptr);
     return !folder.ok() && folder.error().message.find("no room for 256 KiB") != std::string::npos;
   };
   CHECK(refused(false));

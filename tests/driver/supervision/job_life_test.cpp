@@ -263,6 +263,20 @@ TEST_CASE("A journal that cannot be written ends the job with that cause, unless
   CHECK(done.outcome->kind == OutcomeKind::kDone);
 }
 
+TEST_CASE("A run folder that takes no more lines ends the job with that cause, unless all work is done") {
+  for (const bool finished : {false, true}) {
+    Stage stage;
+    stage.to_running();
+    if (finished)
+      for (int slot : {0, 1}) stage.send(HostFinished{slot});
+    stage.send(RunFolderFailed{internal_error("cannot write metrics.jsonl")});
+    for (int slot : {0, 1}) stage.send(HostExited{slot, finished ? stage.exit(0) : stage.exit(0, SIGTERM)});
+    REQUIRE(stage.outcome);
+    CHECK(stage.outcome->exit_code() == (finished ? 0 : 1));
+    CHECK(stage.outcome->cause_kind == (finished ? "none" : "run_folder_failed"));
+  }
+}
+
 TEST_CASE("A save before the first step ends the job as stopped: there is nothing to save") {
   Stage stage;
   stage.to_loading();
@@ -343,6 +357,7 @@ TEST_CASE("In any order of events a job ends exactly once and never grants after
                                  LinkLost{slot},
                                  WorkerLost{"b"},
                                  JournalFailed{internal_error("full")},
+                                 RunFolderFailed{internal_error("full")},
                                  Cancel{},
                                  Save{},
                                  Tick{}};
