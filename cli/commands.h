@@ -12,6 +12,9 @@ struct RunOptions {
   std::string job_file, cluster_file, run_dir, resume, actor;
   std::vector<std::string> overrides;
   bool json = false;
+  // run
+  std::string loop;                          // the program that drives the job; empty: the recorded loop
+  std::vector<std::string> loop_arguments;
   // eval
   bool evaluate = false, shuffle_images = false;
   std::string model;

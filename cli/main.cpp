@@ -8,6 +8,7 @@
 #include "base/standard_output.h"
 #include "base/error_json.h"
 #include "base/version/version.h"
+#include "cli/bench_calls.h"
 #include "cli/bench_dispatch.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
@@ -56,6 +57,9 @@ void add_running(CLI::App& app, Given& given) {
   run->add_option("--resume", given.run.resume,
                   "a run folder to go on from, or 'auto': continue the run folder if it has a checkpoint, else start");
   run->add_option("--actor", given.run.actor, "the actor program (default: troupe-actor beside troupe)");
+  run->add_option("--loop", given.run.loop, "a program that drives the job by direct calls instead of the recorded loop");
+  run->add_option("--loop-arg", given.run.loop_arguments, "an argument of that program; may be repeated")
+      ->allow_extra_args(false);
   run->add_flag("--json", given.run.json, "print the result as JSON on standard output");
   run->footer(
       "Examples:\n  troupe run job.yaml\n  troupe run job.yaml --set training.steps=10 --run-dir runs/try\n"
@@ -178,6 +182,10 @@ void add_others(CLI::App& app, Given& given) {
     const std::vector<std::string> rest = bench->remaining();
     if (!rest.empty() && rest.front() == "dispatch") {
       given.exit_code = bench_dispatch_command(given.run.actor, {rest.begin() + 1, rest.end()});
+      return;
+    }
+    if (!rest.empty() && rest.front() == "calls") {
+      given.exit_code = bench_calls_command(given.run.actor, {rest.begin() + 1, rest.end()});
       return;
     }
     std::vector<std::string> arguments{"bench"};

@@ -16,6 +16,7 @@
 #include "cli/embedded.h"
 #include "cli/evaluation_text.h"
 #include "cli/exit_codes.h"
+#include "cli/loop_program.h"
 #include "cli/planning.h"
 #include "cli/signals.h"
 #include "driver/plan/instruction_order.h"
@@ -27,7 +28,7 @@ using driver::JobUpdate;
 using std::chrono::milliseconds;
 namespace {
 
-constexpr milliseconds kSignalPoll{50};
+constexpr milliseconds kSignalPoll{50}, kLastWords{10000};
 
 /// What is known before anything is started.
 struct Prepared {
@@ -36,7 +37,31 @@ struct Prepared {
   std::string actor;
 };
 
+Status check_loop(const RunOptions& options) {
+  if (options.loop.empty() && !options.loop_arguments.empty())
+    return invalid_argument("--loop-arg " + options.loop_arguments.front() + ": there is no --loop to hand it to");
+  if (options.loop.empty()) return {};
+  if (!options.cluster_file.empty())
+    return make_error(ErrorCode::kUnimplemented,
+                      "--loop " + options.loop + ": calls to the hosts of a cluster manifest are not built yet; valid: "
+                      "without --cluster, on this machine");
+  return worker::check_program(fs::absolute(options.loop).string());
+}
+
+/// What happens at steps that the driver counts cannot happen in a loop of one's own.
+Status check_loop_spec(const JobSpec& spec) {
+  std::string key;
+  if (spec.eval.every > 0) key = "eval.every";
+  if (spec.checkpoint.every > 0) key = "checkpoint.every";
+  if (spec.profile.on()) key = "profile.steps";
+  if (!spec.debug.steps.empty()) key = "debug.dump.steps";
+  if (key.empty()) return {};
+  return spec.places.located(invalid_argument(
+      "key '" + key + "': belongs to the recorded loop; with --loop valid: without it (the loop saves by calls)"));
+}
+
 Result<Prepared> prepare(const RunOptions& options) {
+  TROUPE_RETURN_IF_ERROR(check_loop(options));
   Prepared prepared;
   if (!options.cluster_file.empty()) {
     TROUPE_ASSIGN(prepared.manifest, load_manifest(options.cluster_file));
@@ -47,6 +72,7 @@ Result<Prepared> prepare(const RunOptions& options) {
     overrides.push_back("model.init=pretrained");
   }
   TROUPE_ASSIGN(JobSpec spec, load_job_spec(options.job_file, overrides));
+  if (!options.loop.empty()) TROUPE_RETURN_IF_ERROR(check_loop_spec(spec));
   if (options.evaluate && spec.eval.sources.empty() && spec.eval.split <= 0)
     return spec.places.located(
         invalid_argument("key 'eval': names no records to evaluate; valid: split: FRACTION or sources: [{path: FILE}], "
@@ -73,6 +99,7 @@ Status choose_folder(const RunOptions& options, const PlannedRun& prepared, driv
     job.command_json = nlohmann::json{{"show", options.show}, {"shuffle_images", options.shuffle_images}}.dump();
     job.name += "-eval";
   }
+  if (!options.loop.empty()) job.mode = "calls";
   TROUPE_ASSIGN(job.run_folder, choose_run_folder(job.name, options.run_dir, options.resume));
   TROUPE_RETURN_IF_ERROR(check_resume(prepared.spec, job.run_folder, options.resume));
   job.resume = options.resume;
@@ -94,14 +121,20 @@ void remove_run_folder(const std::string& folder) {
   fs::remove(fs::path(folder).parent_path(), error);  // only when it is empty
 }
 
-/// Ctrl-C and a closed terminal stop at once; SIGTERM and SIGUSR1 save first.
-void obey_signals(driver::Driver& driver, const std::string& job, std::future<JobUpdate>& ended, Console& console) {
+/// Ctrl-C and a closed terminal stop at once; SIGTERM and SIGUSR1 save first, which with a loop of one's own (may be
+/// null) is the loop's business.
+void obey_signals(driver::Driver& driver, const std::string& job, std::future<JobUpdate>& ended, Console& console,
+                  LoopProgram* loop) {
   while (ended.wait_for(milliseconds(0)) != std::future_status::ready) {
+    if (loop) loop->look(driver, job);
     const int number = wait_signal(kSignalPoll);
     if (number == 0) continue;
     if (number == SIGINT || number == SIGHUP) {
       console.line("stopping (" + std::string(number == SIGINT ? "Ctrl-C" : "the terminal was closed") + ")");
       static_cast<void>(driver.cancel(job, true));
+    } else if (loop) {
+      console.line("the signal is passed on to the loop");
+      loop->signal(number);
     } else {
       console.line("saving, then stopping");
       static_cast<void>(driver.save_and_stop(job));
@@ -136,7 +169,19 @@ int run_planned(const RunOptions& options, Prepared prepared) {
     console.line(started.error().to_string());
     static_cast<void>(embedded.driver->cancel(*id));
   }
-  obey_signals(*embedded.driver, *id, ended, console);
+  std::unique_ptr<LoopProgram> loop;
+  if (started.ok() && !options.loop.empty()) {
+    std::vector<std::string> program = options.loop_arguments;
+    program.insert(program.begin(), fs::absolute(options.loop).string());
+    Result<std::unique_ptr<LoopProgram>> made = LoopProgram::start(program, embedded.server->address(), *id);
+    if (made.ok())
+      loop = std::move(*made);
+    else
+      static_cast<void>(embedded.driver->loop_failed(*id, made.error()));
+  }
+  obey_signals(*embedded.driver, *id, ended, console, loop.get());
+  // A loop sees the end of its job at once: it has time for its last words.
+  const bool loop_done = !loop || loop->leave(kLastWords);
   const JobUpdate end = ended.get();
   console.settle();
   if (options.evaluate && end.exit_code == kExitDone) {
@@ -145,6 +190,7 @@ int run_planned(const RunOptions& options, Prepared prepared) {
     return kExitDone;
   }
   const int exit_code = say_end(console, end, options.json, prepared.run.spec.places);
+  if (exit_code == kExitDone && !loop_done) return kExitFailed;
   return started.ok() || exit_code == kExitRefused ? exit_code : kExitFailed;
 }
 

@@ -4,6 +4,7 @@
 #
 #   deploy/bootstrap.sh            what a build needs
 #   deploy/bootstrap.sh --tests    also what the tests need (transformers, Catch2)
+#   deploy/bootstrap.sh --benches  also Ray, which a bench compares with
 #   deploy/bootstrap.sh --cuda     also the CUDA libraries that LibTorch runs with on GPUs (the toolkit and NCCL are yours to install)
 #
 # Python packages go to .deps/python inside the repository (TROUPE_DEPS chooses another folder).
@@ -11,13 +12,15 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 source deploy/versions.sh
 with_tests=0
+with_benches=0
 with_cuda=0
 for arg in "$@"; do
   case "$arg" in
     --tests) with_tests=1 ;;
+    --benches) with_benches=1 ;;
     --cuda) with_cuda=1 ;;
-    -h|--help) sed -n '2,9p' "$0"; exit 0 ;;
-    *) echo "bootstrap.sh: unknown option '$arg' (valid: --tests, --cuda)" >&2; exit 2 ;;
+    -h|--help) sed -n '2,10p' "$0"; exit 0 ;;
+    *) echo "bootstrap.sh: unknown option '$arg' (valid: --tests, --benches, --cuda)" >&2; exit 2 ;;
   esac
 done
 deps="${TROUPE_DEPS:-$PWD/.deps}"
@@ -63,6 +66,11 @@ install libtorch --no-deps $TROUPE_LIBTORCH_WHEELS
 # shellcheck disable=SC2086
 [ $with_tests = 0 ] || install tests $TROUPE_TEST_WHEELS
 [ $with_cuda = 0 ] || install cuda "$TROUPE_TORCH"
+if [ $with_benches = 1 ]; then
+  [ -x "$deps/benches/bin/python" ] || python3 -m venv "$deps/benches"
+  # shellcheck disable=SC2086
+  python="$deps/benches/bin/python" install benches $TROUPE_BENCH_WHEELS
+fi
 
 # The wheel's include folder carries other libraries' headers, which would shadow the distribution's: only these are shown to the compiler.
 torch="$("$python" -c 'import importlib.util,os;print(os.path.dirname(importlib.util.find_spec("torch").origin))')"

@@ -13,6 +13,9 @@ TROUPE_APT_UBUNTU_RENAMES="libjpeg62-turbo-dev=libjpeg-turbo8-dev"
 TROUPE_TORCH="torch==2.11.0"
 TROUPE_LIBTORCH_WHEELS="torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85"
 
+# Benches that compare with other systems; in an environment of their own (.deps/benches).
+TROUPE_BENCH_WHEELS="ray==2.60.0"
+
 # The tests compare against these (the parity label runs transformers live).
 TROUPE_TEST_WHEELS="torch==2.11.0 torchvision==0.26.0 transformers==5.24.0 safetensors==0.8.0 tokenizers==0.23.3
   pillow==13.0.0 numpy==2.4.6"

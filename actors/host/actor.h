@@ -65,6 +65,9 @@ class Actor {
   virtual Status backward(int unit) = 0;
   virtual Status post(const Instruction& instruction) = 0;
   virtual Status wait(const Instruction& instruction) = 0;
+  /// What post sends of a unit: an encoder's rows behind its forward, a decoder's row gradients behind its backward.
+  /// Undefined when there is nothing.
+  virtual at::Tensor outgoing(int unit) const = 0;
   /// What this rank adds to the step's sums.
   virtual StepSums sums() = 0;
   void zero_gradients();
@@ -91,6 +94,7 @@ class VisionActor final : public Actor {
   Status backward(int unit) override;
   Status post(const Instruction& instruction) override;
   Status wait(const Instruction& instruction) override;
+  at::Tensor outgoing(int unit) const override;
   StepSums sums() override { return {}; }
 
  private:
@@ -114,6 +118,7 @@ class TextActor final : public Actor {
   Status backward(int unit) override;
   Status post(const Instruction& instruction) override;
   Status wait(const Instruction& instruction) override;
+  at::Tensor outgoing(int unit) const override;
   StepSums sums() override { return sums_; }
   /// Evaluation: answers of this lane so far (tp rank 0), at most `limit` are kept.
   void show_answers(size_t limit) { show_limit_ = limit; }

@@ -4,6 +4,7 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/index_select.h>
 
+#include <algorithm>
 #include <set>
 
 #include "actors/host/meeting.h"
@@ -38,7 +39,7 @@ struct Boundary::Route {
   uint64_t digest = 0;                  // of both layouts
 };
 
-Boundary::Boundary(const JobContext& job) : job_(job) {}
+Boundary::Boundary(const JobContext& job) : job_(job), timeout_(kBoundaryTimeout) {}
 Boundary::~Boundary() = default;
 
 Result<std::unique_ptr<Boundary>> Boundary::create(const JobContext& job) {
@@ -122,6 +123,8 @@ Result<const Boundary::Route*> Boundary::route(const Crossing& crossing) {
   return entry.get();
 }
 
+void Boundary::wait_at_most(std::chrono::milliseconds timeout) { timeout_ = std::min(timeout, kBoundaryTimeout); }
+
 int64_t Boundary::producer_row_count(int producer, int u) {
   return static_cast<int64_t>(encoder_rows(u).ranks[static_cast<size_t>(producer)].rows.size());
 }
@@ -181,7 +184,7 @@ Status Boundary::send_piece(SlotId to, const MessageTag& message, const MessageH
 Status Boundary::receive_piece(SlotId from, const MessageTag& message, const MessageHeader& header,
                                const ReshardPiece& piece, at::Tensor& into) {
   SpanScope wait(job_.trace.get(), span(SpanKind::kPeer, "receive", message, false));
-  TROUPE_ASSIGN(const Payload payload, channel_to(from).receive(from, message, header, kBoundaryTimeout));
+  TROUPE_ASSIGN(const Payload payload, channel_to(from).receive(from, message, header, timeout_));
   if (!payload.object) wait.set_bytes(static_cast<int64_t>(payload.bytes));
   wait.end();
   const SpanScope place(job_.trace.get(), span(SpanKind::kKernel, "place", message, false));

@@ -44,6 +44,8 @@ class Boundary {
   Status send(const Crossing& crossing, int from, const at::Tensor& rows);
   /// Places what arrives for rank `to` of the receiving group into `into` [n, H], its local rows.
   Status receive(const Crossing& crossing, int to, at::Tensor& into);
+  /// How long receive() waits from now on (at most kBoundaryTimeout).
+  void wait_at_most(std::chrono::milliseconds timeout);
   /// Rows that an encoder rank makes of unit u.
   int64_t producer_row_count(int producer, int u);
   /// Rows that a decoder rank holds of unit m.
@@ -80,6 +82,7 @@ class Boundary {
   std::unique_ptr<Channel> local_, remote_;
   const StepPlan* plan_ = nullptr;
   const SampleIndex* index_ = nullptr;
+  std::chrono::milliseconds timeout_;
   uint32_t sequence_ = 0;  // of begin_step calls: keeps the tags of evaluation steps apart
   std::map<int, RowLayout> encoder_rows_, decoder_rows_;
   std::map<Crossing, std::unique_ptr<Route>> routes_;

@@ -26,7 +26,8 @@ struct SlotInfo {
 /// Everything that a host derives its work from. Sent once a generation.
 struct HostAssignment {
   std::string job_id;
-  std::string mode;  // "train" | "eval" | "dispatch" (training of no-ops, for benches)
+  std::string mode;  // "train" | "eval" | "calls" (a loop of one's own drives it), and for benches, whose actors are
+                     // no-ops, "dispatch" (training) and "calls-noop"
   std::string run_folder;
   std::string job_yaml;  // the spec as resolved
   Generation generation;
@@ -41,7 +42,15 @@ struct HostAssignment {
 };
 
 /// Whether the job's actors do nothing: what is measured is all that is around them.
-inline bool is_dispatch(const HostAssignment& assignment) { return assignment.mode == "dispatch"; }
+inline bool is_noop(const HostAssignment& assignment) {
+  return assignment.mode == "dispatch" || assignment.mode == "calls-noop";
+}
+/// Whether the hosts wait for calls instead of running the recorded loop.
+inline bool serves_calls(const HostAssignment& assignment) {
+  return assignment.mode == "calls" || assignment.mode == "calls-noop";
+}
+/// Whether weights change.
+inline bool trains(const HostAssignment& assignment) { return assignment.mode == "train" || assignment.mode == "calls"; }
 
 /// Grants are monotone and never revoked: the host may run every step up to `run_through`; `stop_after` (>= 0) is the
 /// last step of all: after it the host finishes in order. `save_at` (>= 0): write a checkpoint after that step.
@@ -89,6 +98,9 @@ class HostControl {
   /// How this host's steady clock lies to the driver's: the quickest of a few round trips over the control stream.
   /// Blocks for them, 2 s at most; an Unavailable or DeadlineExceeded says that the driver did not answer.
   virtual Result<ClockOffset> measure_clock() = 0;
+  /// Where this host may listen for calls: "unix:PATH" beside the driver's own socket; empty: the driver is reached over
+  /// TCP, where hosts have no certificate to show.
+  virtual std::string call_address() const { return {}; }
   /// True once the driver or worker asked this host to end at once.
   virtual bool stop_requested() const = 0;
 };

@@ -69,7 +69,7 @@ Status Host::make_actors() {
   for (size_t g = 0; g < groups.size(); ++g)
     for (size_t r = 0; r < groups[g].size(); ++r) {
       if (SlotId(groups[g][r]) != job_->assignment.self) continue;
-      if (is_dispatch(job_->assignment)) {
+      if (is_noop(job_->assignment)) {
         actors_.push_back(
             std::make_unique<NoopActor>(*job_, static_cast<int>(g), static_cast<int>(r), *boundary_, with_rows));
       } else if (static_cast<int>(g) == job_->encoder) {
@@ -89,7 +89,7 @@ Status Host::make_actors() {
 
 std::vector<FeedMember> Host::members() const {
   std::vector<FeedMember> result;
-  if (is_dispatch(job_->assignment)) return result;  // no-ops look at no input
+  if (is_noop(job_->assignment)) return result;  // no-ops look at no input
   for (const auto& actor : actors_) result.push_back({actor->group(), actor->rank()});
   return result;
 }

@@ -19,6 +19,13 @@ class Host {
   /// Carries out the assignment's mode until it is done or told to stop.
   Status run();
 
+  /// For those who drive the actors in another way than run(): the parts, complete and connected.
+  JobContext& job() { return *job_; }
+  Boundary& boundary() { return *boundary_; }
+  std::vector<std::unique_ptr<Actor>>& actors() { return actors_; }
+  /// Of the checkpoint that the job was resumed from, else 0.
+  int64_t last_step() const { return last_step_; }
+
  private:
   explicit Host(std::unique_ptr<JobContext> job) : job_(std::move(job)) {}
   Status make_actors();

@@ -8,6 +8,7 @@
 #include "actors/bench/boundary_bench.h"
 #include "actors/bench/pipeline_bench.h"
 #include "actors/bench/step_bench.h"
+#include "actors/calls/serve.h"
 #include "actors/check/check_command.h"
 #include "actors/data/index_command.h"
 #include "actors/host/device.h"
@@ -30,7 +31,7 @@ std::string describe_host(const HostAssignment& assignment) {
 Status serve(HostControl& control) {
   try {
     TROUPE_ASSIGN(const auto host, Host::create(control));
-    return host->run();
+    return serves_calls(control.assignment()) ? serve_calls(*host, control) : host->run();
   } catch (const ErrorException& e) {
     return e.error;
   } catch (const std::exception& e) {

@@ -51,6 +51,11 @@ Status NoopActor::post(const Instruction& i) {
   return boundary_.send({i.peer_unit, i.unit, true}, rank_, sent_.at(i.unit));
 }
 
+at::Tensor NoopActor::outgoing(int unit) const {
+  const auto made = sent_.find(unit);
+  return made == sent_.end() ? at::Tensor() : made->second;
+}
+
 Status NoopActor::wait(const Instruction& i) {
   if (!with_rows_) return {};
   at::Tensor& into = received_[i.unit];

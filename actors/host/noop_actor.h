@@ -21,6 +21,7 @@ class NoopActor final : public Actor {
   Status backward(int unit) override;
   Status post(const Instruction& instruction) override;
   Status wait(const Instruction& instruction) override;
+  at::Tensor outgoing(int unit) const override;
   StepSums sums() override { return {}; }
 
  private:

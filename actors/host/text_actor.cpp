@@ -95,6 +95,11 @@ Status TextActor::backward(int unit) {
 
 Status TextActor::post(const Instruction& i) { return boundary_.send({i.peer_unit, i.unit, true}, rank_, units_.at(i.unit).gradient); }
 
+at::Tensor TextActor::outgoing(int unit) const {
+  const auto at = units_.find(unit);
+  return at == units_.end() ? at::Tensor() : at->second.gradient;
+}
+
 void TextActor::record(const TextUnitBatch& batch, const TextResult& result, int unit) {
   const auto& samples = input_->plan.text[static_cast<size_t>(lane())][static_cast<size_t>(unit)].samples;
   sums_.loss += result.loss_sum;

@@ -27,6 +27,11 @@ Status VisionActor::forward(int unit) {
 
 Status VisionActor::post(const Instruction& i) { return boundary_.send({i.unit, i.peer_unit, false}, rank_, units_.at(i.unit).rows); }
 
+at::Tensor VisionActor::outgoing(int unit) const {
+  const auto at = units_.find(unit);
+  return at == units_.end() ? at::Tensor() : at->second.rows;
+}
+
 Status VisionActor::wait(const Instruction& i) {
   UnitState& state = units_.at(i.unit);
   if (!state.gradient.defined()) state.gradient = at::zeros_like(state.rows);

@@ -12,10 +12,10 @@
 
 #include "actors/host/control.h"
 #include "actors/rpc/host_log.h"
-#include "actors/rpc/store_client.h"
 #include "proto/page/progress_page.h"
 #include "proto/rpc/control.grpc.pb.h"
 #include "proto/rpc/error_message.h"
+#include "proto/rpc/store_client.h"
 
 namespace troupe {
 namespace {
@@ -230,6 +230,10 @@ class RpcHostControl final : public HostControl {
       best = {clock_answer_.driver_ns - (sent + round_trip / 2), round_trip / 2};
     }
     return best;
+  }
+  std::string call_address() const override {
+    if (arguments_.driver.rfind("unix:", 0) != 0) return {};
+    return arguments_.driver.substr(0, arguments_.driver.rfind('/') + 1) + "calls-" + arguments_.incarnation + ".sock";
   }
   bool stop_requested() const override { return stop_.load(std::memory_order_relaxed); }
 

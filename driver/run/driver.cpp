@@ -174,6 +174,15 @@ Status Driver::save_and_stop(const std::string& job_id) {
   });
 }
 
+Status Driver::loop_failed(const std::string& job_id, const Error& error) {
+  return loop_.ask([&]() -> Status {
+    Job* job = find(job_id);
+    if (!job) return unknown_job(job_id);
+    job->runner->handle(job_event::LoopFailed{error});
+    return {};
+  });
+}
+
 Result<int> Driver::watch(const std::string& job_id, Watcher watcher) {
   return loop_.ask([&]() -> Result<int> {
     Job* job = find(job_id);

@@ -41,6 +41,7 @@ JobLifeOptions life_options(const PlannedJob& job, const std::vector<HostPlace>&
   options.first_step = resume_step + 1;
   options.prepared_when_ready = job.mode == "eval";
   options.save_grace = job.save_grace;
+  options.reports_steps = job.mode != "calls" && job.mode != "calls-noop";
   return options;
 }
 
@@ -408,7 +409,7 @@ void JobRunner::host_event(int slot, const std::string& kind, const std::string&
 
 void JobRunner::host_finished(int slot, const std::string& result_json) {
   const json result = json::parse(result_json, nullptr, false);
-  if (result.is_object()) host_results_.update(result);
+  if (result.is_object()) host_results_.merge_patch(result);
   handle(job_event::HostFinished{slot});
 }
 

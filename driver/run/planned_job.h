@@ -18,7 +18,7 @@ struct PlannedSlot {
 
 struct PlannedJob {
   std::string name;
-  std::string mode = "train";  // "train" | "eval" | "dispatch" (no-ops, for benches)
+  std::string mode = "train";  // "train" | "eval" | "calls" | "dispatch", "calls-noop" (no-ops, for benches)
   std::string job_yaml;        // as resolved
   std::string command_json = "{}";
   std::string run_folder;  // absolute

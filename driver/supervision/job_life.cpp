@@ -287,6 +287,11 @@ void JobLife::on(const job_event::Save&) {
   if (const auto grant = window_.stop(true)) effects_.emplace_back(job_effect::PublishGrant{*grant});
 }
 
+void JobLife::on(const job_event::LoopFailed& event) {
+  if (ending() || phase_ == JobPhase::kFinishing || phase_ == JobPhase::kGathering) return;
+  stop_with(failure("loop_failed", event.error));
+}
+
 void JobLife::on(const job_event::Tick&) {
   if (deadline_ && now_ >= *deadline_) {
     deadline_.reset();
@@ -301,6 +306,7 @@ void JobLife::on(const job_event::Tick&) {
   }
   if (now_ - quiet_since_ >= options_.waiting_line) {
     quiet_since_ = now_;
+    if (phase_ == JobPhase::kRunning && !options_.reports_steps) return;
     effects_.emplace_back(job_effect::Waiting{waiting_text()});
   }
 }

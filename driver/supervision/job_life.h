@@ -22,6 +22,7 @@ struct JobLifeOptions {
   std::vector<HostPlace> places;
   bool needs_index = false;
   bool prepared_when_ready = false;  // evaluation: one step, and nothing is decoded ahead
+  bool reports_steps = true;         // false: a loop of one's own takes its time, which is nobody's delay
   int64_t window = 4;  // steps that may be granted, whatever they take, beyond the last that all hosts have done
   int64_t first_step = 1;
   std::chrono::milliseconds waiting_line{30000};    // silence after which it is said who is waited for
@@ -100,6 +101,9 @@ struct Cancel {
   bool interrupt = false;
 };  // interrupt: Ctrl-C
 struct Save {};
+struct LoopFailed {
+  Error error;
+};
 struct Tick {};
 }  // namespace job_event
 using JobEvent =
@@ -107,7 +111,8 @@ using JobEvent =
                  job_event::HostSpawned, job_event::SpawnFailed, job_event::HostHello, job_event::HostPhase,
                  job_event::HostReady, job_event::HostPrepared, job_event::HostStep, job_event::HostFinished,
                  job_event::HostError, job_event::HostExited, job_event::LinkLost, job_event::WorkerLost,
-                 job_event::JournalFailed, job_event::RunFolderFailed, job_event::Cancel, job_event::Save, job_event::Tick>;
+                 job_event::JournalFailed, job_event::RunFolderFailed, job_event::Cancel, job_event::Save,
+                 job_event::LoopFailed, job_event::Tick>;
 
 /// What is to be done about it, in this order.
 namespace job_effect {
@@ -178,6 +183,7 @@ class JobLife {
   void on(const job_event::RunFolderFailed&);
   void on(const job_event::Cancel&);
   void on(const job_event::Save&);
+  void on(const job_event::LoopFailed&);
   void on(const job_event::Tick&);
 
   bool ending() const { return phase_ >= JobPhase::kStopping; }

@@ -21,7 +21,7 @@ def command_line(root):
     name = "docs/command-line.md"
     page, source = (root / name).read_text(), (root / "cli/main.cpp").read_text()
     bench = "".join((root / f"actors/bench/{name}_bench.cpp").read_text() for name in ("step", "boundary", "pipeline"))
-    bench += (root / "cli/bench_dispatch.cpp").read_text()
+    bench += "".join((root / f"cli/bench_{name}.cpp").read_text() for name in ("calls", "dispatch"))
     verbs = set(re.findall(r'add_subcommand\("(\w+)"', source)) | set(re.findall(r'\{"(\w+)", "[^"]+"\}', source))
     flags = set(re.findall(r'add_(?:option|flag)\("(--[\w-]+)"', source + bench))
     codes = set(re.findall(r"kExit\w+ = (\d+);", (root / "cli/exit_codes.h").read_text()))

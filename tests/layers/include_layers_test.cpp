@@ -20,7 +20,9 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"actors", {"base", "proto", "transport"}},
     {"worker", {"base", "proto"}},
     {"driver", {"base", "proto"}},
-    {"cli", {"base", "proto", "driver", "worker"}},
+    {"client", {"base", "proto"}},
+    {"cli", {"base", "proto", "driver", "worker", "client"}},
+    {"examples", {"base", "proto", "client"}},
 };
 
 struct Confined {
@@ -38,7 +40,7 @@ const std::vector<Confined>& confined() {
       {std::regex("^torch/torch\\.h$"), std::regex("^$"), "torch/torch.h"},
       {std::regex(".*c10d/ProcessGroup.*"), std::regex("^transport/world/"), "process groups"},
       {std::regex("^(ATen|c10|torch)/.*"), std::regex("^(actors|transport)/"), "LibTorch"},
-      {std::regex("^grpcpp/.*"), std::regex("^(proto|actors|worker|driver|cli)/rpc/"), "gRPC"},
+      {std::regex("^grpcpp/.*"), std::regex("^(proto|actors|worker|driver|client|cli)/rpc/"), "gRPC"},
       {std::regex("^(cuda_runtime|cuda)\\.h$"), std::regex("^(actors/(kernels|optim)|transport)/"), "CUDA"},
   };
   return rules;

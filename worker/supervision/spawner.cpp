@@ -46,7 +46,9 @@ Status prepare(const SpawnSpec& spec, Prepared& out) {
   for (size_t i = 0; i < out.storage.size(); ++i) (i < variables ? out.environment : out.arguments).push_back(out.storage[i].data());
   out.environment.push_back(nullptr);
   out.arguments.push_back(nullptr);
-  TROUPE_ASSIGN(out.output, open_output(spec.output_path));
+  if (!spec.output_path.empty()) {
+    TROUPE_ASSIGN(out.output, open_output(spec.output_path));
+  }
   if (!spec.standard_output_path.empty()) {
     TROUPE_ASSIGN(out.standard_output, open_output(spec.standard_output_path));
   }
@@ -65,8 +67,9 @@ Status prepare(const SpawnSpec& spec, Prepared& out) {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   for (int number : {SIGINT, SIGTERM, SIGUSR1, SIGPIPE, SIGHUP}) ::signal(number, SIG_DFL);
   ::dup2(prepared.null, 0);
-  ::dup2(prepared.standard_output >= 0 ? prepared.standard_output : prepared.output, 1);
-  ::dup2(prepared.output, 2);
+  const int standard_output = prepared.standard_output >= 0 ? prepared.standard_output : prepared.output;
+  if (standard_output >= 0) ::dup2(standard_output, 1);
+  if (prepared.output >= 0) ::dup2(prepared.output, 2);
   if (prepared.inherited == 3) {
     ::fcntl(3, F_SETFD, 0);
   } else if (prepared.inherited >= 0) {

@@ -16,7 +16,7 @@ namespace troupe::worker {
 struct SpawnSpec {
   std::vector<std::string> arguments;               // [0]: the program's path
   std::map<std::string, std::string> environment;   // added to the worker's own
-  std::string output_path;                          // appended to; standard output and standard error
+  std::string output_path;                          // appended to; standard output and standard error. Empty: our own
   std::string standard_output_path;                 // standard output goes here instead, when not empty
   int inherited_fd = -1;                            // left open in the child as descriptor 3
 };

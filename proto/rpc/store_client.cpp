@@ -1,4 +1,4 @@
-#include "actors/rpc/store_client.h"
+#include "proto/rpc/store_client.h"
 
 #include "proto/rpc/control.grpc.pb.h"
 #include "proto/rpc/error_message.h"

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "driver/run/driver.h"
+#include "worker/supervision/spawner.h"
+
+/// The program of `troupe run --loop`: started when the job is, told where its driver is, ended with the job.
+namespace troupe::cli {
+
+/// Owner thread only. The program has our output streams and no input; it dies when this process does.
+class LoopProgram {
+ public:
+  /// `arguments`: [0] is the program's path. TROUPE_DRIVER and TROUPE_JOB are set for it.
+  static Result<std::unique_ptr<LoopProgram>> start(const std::vector<std::string>& arguments,
+                                                    const std::string& driver, const std::string& job);
+  /// Tells the driver when the program has ended without having finished the job: at once when it failed, 20 s after
+  /// its end when it did not. A program that ends by a signal that was passed on to it has been stopped, and the job
+  /// with it.
+  void look(driver::Driver& driver, const std::string& job);
+  /// Passes a signal on.
+  void signal(int number);
+  /// Gives the program time to leave by itself, then kills it. Whether it left with status 0.
+  bool leave(std::chrono::milliseconds timeout);
+
+ private:
+  struct Ended {
+    int exit_code = 0, signal = 0;
+    std::chrono::steady_clock::time_point at;
+  };
+  /// What the spawner's thread tells.
+  struct State {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::optional<Ended> ended;
+  };
+  LoopProgram() = default;
+
+  std::shared_ptr<State> state_ = std::make_shared<State>();  // shared with the spawner's thread
+  std::unique_ptr<worker::Spawner> spawner_;
+  std::string program_;
+  int pid_ = -1;
+  bool signalled_ = false, told_ = false;
+};
+
+}  // namespace troupe::cli

@@ -1,0 +1,119 @@
+"""Loops of one's own, on the real programs: the shipped example against the recorded loop, refusals, leaks, ends.
+
+Usage: direct_calls_test.py --troupe BUILD/bin/troupe --loop PROGRAM --refusals PROGRAM
+"""
+import argparse
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SHAPES = ROOT / "examples" / "shapes"
+PROGRAMS = None
+BATCH, STEPS = 8, 6
+
+SPEC = """name: direct
+model: {{path: {shapes}/model, init: random, dtype: fp32}}
+groups:
+  vision: {{components: [vision, merger], mesh: {{sp: 2}}, zero: 1}}
+  text: {{components: [text], mesh: {{tp: 2}}}}
+placement: {placement}
+device: cpu
+data:
+  sources: [{sources}]
+  shuffle: false
+training:
+  steps: {steps}
+  global_batch: {batch}
+  microbatch: {{samples: 4}}
+  optimizer: {{lr: 1.0e-3, clip: 1.0}}
+  schedule: {{type: constant}}
+checkpoint: {{export: {export}}}
+"""
+
+
+class DirectCalls(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="troupe-calls-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        records = (SHAPES / "train.jsonl").read_text().splitlines(keepends=True)[:2 * 3 * BATCH]
+        blocks = [records[i:i + BATCH] for i in range(0, len(records), BATCH)]
+        self.file("merged.jsonl", sum(blocks, []))
+        self.file("first.jsonl", sum(blocks[0::2], []))
+        self.file("second.jsonl", sum(blocks[1::2], []))
+
+    def file(self, name, lines):
+        (self.folder / name).write_text("".join(lines))
+
+    def job(self, name, *sources, placement="disjoint", export="never", more=""):
+        path = self.folder / f"{name}.yaml"
+        listed = ", ".join(f"{{path: {self.folder}/{s}, image_root: {SHAPES}/images}}" for s in sources)
+        path.write_text(SPEC.format(shapes=SHAPES, placement=placement, sources=listed, steps=STEPS, batch=BATCH, export=export) + more)
+        return path
+
+    def run_troupe(self, job, *arguments, code=0):
+        run = self.folder / f"run-{job.stem}"
+        done = subprocess.run([PROGRAMS.troupe, "run", job, "--run-dir", run, *map(str, arguments)], capture_output=True, text=True,
+                              timeout=300, start_new_session=True)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return run, done
+
+    def loop(self, job, *arguments, code=0):
+        run, done = self.run_troupe(job, "--loop", PROGRAMS.loop, *[f"--loop-arg={a}" for a in arguments], code=code)
+        return run, done, [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+    def events(self, run):
+        return [json.loads(line) for line in (run / "events.jsonl").read_text().splitlines()]
+
+    def test_a_loop_over_two_sources_trains_as_the_recorded_loop_does(self):
+        run, _ = self.run_troupe(self.job("recorded", "merged.jsonl"))
+        recorded = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+        self.assertEqual(len(recorded), STEPS)
+        for placement in ("disjoint", "colocated"):
+            job = self.job(placement, "first.jsonl", "second.jsonl", placement=placement)
+            run, _, steps = self.loop(job, f"--steps={STEPS}", f"--batch={BATCH}", "--save")
+            self.assertEqual([pathlib.Path(s["source"]).name for s in steps], ["first.jsonl", "second.jsonl"] * 3)
+            for ours, theirs in zip(steps, recorded, strict=True):
+                for key in ("loss", "grad_norm"):
+                    self.assertLess(abs(ours[key] - theirs[key]), 1e-6 * abs(theirs[key]), f"{key} of step {theirs['step']}")
+            self.assertTrue((run / "checkpoints" / f"step-{STEPS:08d}" / "manifest.json").exists())
+            result = json.loads((run / "result.json").read_text())
+            self.assertEqual((result["outcome"], result["results"]["steps"]), ("done", STEPS))
+            self.assertEqual([e for e in self.events(run) if e["kind"] == "handle_leaked"], [])
+
+    def test_refusals_leases_and_leaks(self):
+        job = self.job("refusals", "first.jsonl")
+        run, _ = self.run_troupe(job, "--loop", PROGRAMS.refusals)
+        leaked = [e for e in self.events(run) if e["kind"] == "handle_leaked"]
+        self.assertEqual(len(leaked), 2, leaked)
+        self.assertIn("batch 9, unit 0, rows", leaked[0]["handle"])
+        results = json.loads((run / "result.json").read_text())["results"]
+        self.assertEqual(sum(results["handles_leaked"].values()), 2)
+        self.assertEqual(sum(results["handles_expired"].values()), 2)
+
+    def test_a_loop_that_ends_early_fails_the_job_by_name(self):
+        _, done, _ = self.loop(self.job("early", "first.jsonl"), "--steps=none", code=1)
+        self.assertIn("without having finished the job", done.stdout + done.stderr)
+        cause = json.loads((self.folder / "run-early" / "result.json").read_text())["cause"]
+        self.assertEqual(cause["kind"], "loop_failed")
+
+    def test_what_belongs_to_the_recorded_loop_is_refused(self):
+        job = self.job("evaluated", "first.jsonl", more="eval: {split: 0.1, every: 2}\n")
+        _, done, _ = self.loop(job, code=2)
+        self.assertIn("key 'eval.every' belongs to the recorded loop", done.stderr)
+        _, done = self.run_troupe(self.job("none", "first.jsonl"), "--loop-arg=x", code=2)
+        self.assertIn("there is no --loop", done.stderr)
+        _, done = self.run_troupe(self.job("gone", "first.jsonl"), "--loop", self.folder / "gone", code=2)
+        self.assertIn("gone", done.stderr)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    for name in ("--troupe", "--loop", "--refusals"):
+        parser.add_argument(name, required=True)
+    PROGRAMS, rest = parser.parse_known_args()
+    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
