@@ -3,111 +3,68 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
-#include <deque>
-#include <functional>
+#include <cstdlib>
 #include <future>
 #include <nlohmann/json.hpp>
 
+#include "cli/calls_measurement.h"
 #include "cli/embedded.h"
 #include "cli/exit_codes.h"
+#include "cli/forked_process.h"
 #include "cli/noop_job.h"
 #include "cli/rpc/raw_echo.h"
-#include "client/job.h"
+#include "proto/rpc/event_queue.h"
 
 namespace troupe::cli {
 using nlohmann::ordered_json;
-using Clock = std::chrono::steady_clock;
 namespace {
 
-constexpr int kHosts = 4;   // of the group that calls go to
-constexpr int kRounds = 8;  // in turns, so that a busy moment of the machine meets both
-constexpr size_t kInFlight = 512;
-constexpr std::chrono::seconds kEnd{30};
+constexpr int kHosts = 4;  // of the group that calls go to
+constexpr std::chrono::seconds kStart{120}, kEnd{30};
+constexpr std::chrono::hours kMeasurement{1};
 
 struct Flags {
   int calls = 4000;
   bool json = false;
 };
 
-/// Microseconds of each call of one kind.
-class Times {
- public:
-  Status run(int count, const std::function<Status()>& call) {
-    for (int i = 0; i < count; ++i) {
-      const auto begin = Clock::now();
-      TROUPE_RETURN_IF_ERROR(call());
-      micros_.push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
-    }
-    return {};
-  }
-  void forget() { micros_.clear(); }
-  ordered_json to_json() {
-    std::sort(micros_.begin(), micros_.end());
-    const auto at = [&](double share) {
-      return std::round(micros_[static_cast<size_t>(share * static_cast<double>(micros_.size() - 1))] * 10) / 10;
-    };
-    return {{"p50_us", at(0.5)}, {"p99_us", at(0.99)}};
-  }
-
- private:
-  std::vector<double> micros_;
+/// The processes of a bench that are not the job's: servers of plain gRPC, and the loop, which is told of the job.
+struct Peers {
+  std::vector<std::unique_ptr<ForkedProcess>> servers;
+  std::unique_ptr<ForkedProcess> loop;
 };
 
-/// Two kinds of calls in turns; a first round warms up.
-Result<ordered_json> beside(int calls, const std::function<Status()>& ours, const std::function<Status()>& raw) {
-  Times our_times, raw_times;
-  for (int round = 0; round <= kRounds; ++round) {
-    TROUPE_RETURN_IF_ERROR(our_times.run(calls / kRounds, ours));
-    TROUPE_RETURN_IF_ERROR(raw_times.run(calls / kRounds, raw));
-    if (round > 0) continue;
-    our_times.forget();
-    raw_times.forget();
-  }
-  ordered_json result = {{"troupe", our_times.to_json()}, {"raw_grpc", raw_times.to_json()}};
-  result["ratio"] =
-      std::round(result["troupe"]["p50_us"].get<double>() / result["raw_grpc"]["p50_us"].get<double>() * 1000) / 1000;
-  return result;
+/// `request`: {"driver", "job"}, from the bench; the answer is the result or {"error"}.
+int run_loop(int socket, const RawServers& servers, int calls) {
+  const auto request = read_all(socket, kStart);
+  const auto told = ordered_json::parse(request.ok() ? *request : "", nullptr, false);
+  if (!told.is_object()) return 1;
+  const auto result = measure_calls(told["driver"], told["job"], servers, calls);
+  const ordered_json answer = result.ok() ? *result : ordered_json{{"error", result.error().to_string()}};
+  return write_all(socket, answer.dump()).ok() ? 0 : 1;
 }
 
-/// Calls a second with kInFlight on their way, to `ranks` hosts in turn.
-Result<double> rate(client::ActorGroup& group, int ranks, int calls) {
-  std::deque<client::Pending<wire::EchoReply>> pending;
-  const auto begin = Clock::now();
-  for (int i = 0; i < calls; ++i) {
-    if (pending.size() == kInFlight) {
-      TROUPE_RETURN_IF_ERROR(pending.front().wait().status());
-      pending.pop_front();
+Result<Peers> start_peers(const std::string& folder, int calls) {
+  Peers peers;
+  RawServers raw;
+  for (const auto kind : {RawEchoKind::kUnary, RawEchoKind::kStream})
+    for (int i = 0; i < kHosts; ++i) {
+      auto& addresses = kind == RawEchoKind::kUnary ? raw.unary : raw.stream;
+      const char* name = kind == RawEchoKind::kUnary ? "/unary-" : "/stream-";
+      const std::string address = addresses.emplace_back("unix:" + folder + name + std::to_string(i) + ".sock");
+      TROUPE_ASSIGN(peers.servers.emplace_back(), ForkedProcess::start([&](int) {
+                      ::setenv(kPollForOneself[0], kPollForOneself[1], 1);  // as the hosts have it
+                      return serve_raw_echo(kind, address);
+                    }));
     }
-    pending.push_back(group.execute_async(Rank(i % ranks), wire::EchoRequest()));
-  }
-  for (auto& one : pending) TROUPE_RETURN_IF_ERROR(one.wait().status());
-  return std::round(calls / std::chrono::duration<double>(Clock::now() - begin).count());
-}
-
-Result<ordered_json> measure(client::Job& job, RawEchoClient& raw, int calls) {
-  client::ActorGroup& group = job.decoder();
-  ordered_json result = {{"calls", calls}, {"hosts", group.size()}};
-  TROUPE_ASSIGN(result["execute"], beside(
-                                       calls, [&] { return group.execute(Rank(0), wire::EchoRequest()).status(); },
-                                       [&] { return raw.call(); }));
-  TROUPE_ASSIGN(result["execute_all"], beside(
-                                           calls, [&] { return group.execute_all(wire::EchoRequest()).status(); },
-                                           [&] { return raw.fan_out(); }));
-  TROUPE_ASSIGN(result["in_flight_calls_per_s"], rate(group, 1, calls * 10));
-  TROUPE_ASSIGN(result["in_flight_calls_per_s_4_hosts"], rate(group, kHosts, calls * 10));
-  return result;
+  TROUPE_ASSIGN(peers.loop, ForkedProcess::start([&](int socket) { return run_loop(socket, raw, calls); }));
+  return peers;
 }
 
 Result<ordered_json> bench(const std::string& actor, const Flags& flags) {
   TROUPE_ASSIGN(const auto folder, PrivateFolder::create());
-  std::vector<std::string> addresses;
-  std::vector<std::unique_ptr<RawEchoServer>> servers;
-  for (int i = 0; i < kHosts; ++i) {
-    addresses.push_back("unix:" + folder->path() + "/raw-" + std::to_string(i) + ".sock");
-    TROUPE_ASSIGN(servers.emplace_back(), RawEchoServer::start(addresses.back()));
-  }
+  TROUPE_ASSIGN(const Peers peers, start_peers(folder->path(), flags.calls));
   Embedded embedded;
   TROUPE_RETURN_IF_ERROR(start_driver(embedded, std::nullopt));
   TROUPE_RETURN_IF_ERROR(start_workers(embedded, std::nullopt, actor, ""));
@@ -121,28 +78,25 @@ Result<ordered_json> bench(const std::string& actor, const Flags& flags) {
                                        if (update.kind == driver::JobUpdate::Kind::kEnd) promise.set_value(update);
                                      })
                              .status());
-  client::ConnectOptions options;
-  options.driver = embedded.server->address();
-  options.job = id;
-  options.name = "troupe bench calls";
-  options.timeout = std::chrono::seconds(120);
-  TROUPE_ASSIGN(const auto job, client::Job::connect(options));
-  TROUPE_ASSIGN(const auto raw, RawEchoClient::connect(addresses));
-  auto result = measure(*job, *raw, flags.calls);
-  TROUPE_RETURN_IF_ERROR(job->finish(0, kEnd).status());
+  TROUPE_RETURN_IF_ERROR(peers.loop->tell(ordered_json{{"driver", embedded.server->address()}, {"job", id}}.dump()));
+  TROUPE_ASSIGN(const std::string text, peers.loop->hear(kMeasurement));
+  const auto result = ordered_json::parse(text, nullptr, false);
+  if (!result.is_object()) return internal_error("the loop of the bench ended without a result");
+  if (result.contains("error")) return internal_error(result["error"].get<std::string>());
   if (ended.wait_for(kEnd) != std::future_status::ready)
     return deadline_exceeded("the job of no-ops did not end within 30 s after its loop had finished it");
   return result;
 }
 
 void print(const ordered_json& result) {
-  std::printf("%-22s %12s %12s %12s %12s %8s\n", "", "p50 us", "p99 us", "raw p50 us", "raw p99 us", "ratio");
+  std::printf("%-22s %10s %10s %10s %10s %10s %10s %8s\n", "us", "p50", "p99", "unary p50", "p99", "stream p50", "p99",
+              "ratio");
   for (const char* key : {"execute", "execute_all"}) {
     const auto& row = result[key];
-    std::printf(
-        "%-22s %12.1f %12.1f %12.1f %12.1f %8.3f\n", key == std::string("execute") ? "execute" : "execute_all, 4 hosts",
-        row["troupe"]["p50_us"].get<double>(), row["troupe"]["p99_us"].get<double>(),
-        row["raw_grpc"]["p50_us"].get<double>(), row["raw_grpc"]["p99_us"].get<double>(), row["ratio"].get<double>());
+    std::printf("%-22s", key == std::string("execute") ? "execute" : "execute_all, 4 hosts");
+    for (const char* kind : {"troupe", "raw_unary", "raw_stream"})
+      std::printf(" %10.1f %10.1f", row[kind]["p50_us"].get<double>(), row[kind]["p99_us"].get<double>());
+    std::printf(" %8.3f\n", row["ratio"].get<double>());
   }
   std::printf("in flight, 1 host: %.0f calls/s; 4 hosts: %.0f calls/s\n", result["in_flight_calls_per_s"].get<double>(),
               result["in_flight_calls_per_s_4_hosts"].get<double>());
@@ -154,7 +108,8 @@ int bench_calls_command(const std::string& actor, std::vector<std::string> argum
   Flags flags;
   CLI::App app(
       "Times calls on actor hosts that only echo (one rank, four ranks at once, many in flight), in turns with plain "
-      "gRPC between the same kinds of processes over the same kind of socket.\nExample: troupe bench calls --json",
+      "gRPC (unary calls, and a stream) between the same kinds of processes over the same kind of socket.\nExample: "
+      "troupe bench calls --json",
       "troupe bench calls");
   app.add_option("--calls", flags.calls, "calls of each kind; ten times as many in flight")
       ->check(CLI::Range(80, 10000000));

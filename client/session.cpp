@@ -12,12 +12,9 @@ using std::chrono::milliseconds;
 /// Calls on their way, more are refused.
 constexpr size_t kMostWaiting = 65536;
 
-const char* method_of(const wire::Call& call) {
-  static const auto* const methods = wire::Call::descriptor()->FindOneofByName("arguments");
-  for (int i = 0; i < methods->field_count(); ++i)
-    if (methods->field(i)->number() == static_cast<int>(call.arguments_case()))
-      return methods->field(i)->name().c_str();
-  return "nothing";
+std::string method_name(int number) {
+  const auto* method = wire::Call::descriptor()->FindFieldByNumber(number);
+  return method ? method->name() : "nothing";
 }
 
 /// Numbers that a loop before this one has not used.
@@ -29,56 +26,58 @@ uint64_t first_object() {
 }  // namespace
 
 Result<std::vector<wire::Answer>> CallSet::wait() {
+  const bool in_time = session_->queue_->wait(done_, deadline_);
   std::unique_lock lock(mutex_);
-  if (!changed_.wait_until(lock, deadline_, [this] { return open_ == 0 || error_; })) {
+  if (!in_time && !error_ && open_ > 0) {
     const auto at = static_cast<size_t>(std::find(answered_.begin(), answered_.end(), false) - answered_.begin());
-    error_ = deadline_exceeded(names_[at] + ": no answer in time");
+    error_ = deadline_exceeded(session_->name_of(names_[at]) + ": no answer in time");
   }
-  const std::vector<uint64_t> ids = open_ > 0 ? ids_ : std::vector<uint64_t>();
+  const bool open = open_ > 0;
   lock.unlock();
-  if (!ids.empty()) session_->forget(ids);
+  if (open) session_->forget(*this);
   session_.reset();
   if (error_) return *error_;
   return std::move(answers_);
 }
 
 Session::Session(Directory directory, milliseconds lease)
-    : directory_(std::move(directory)), lease_(lease), last_object_(first_object()) {}
+    : directory_(std::move(directory)), lease_(lease), last_object_(first_object()), next_renewal_(Clock::now()) {}
 
-Session::~Session() { close(); }
+Session::~Session() {
+  close();
+  queue_.reset();  // its thread renews leases
+}
 
 Status Session::open(const Secrets& secrets, const std::string& name) {
   wire::LoopGreeting greeting;
   greeting.set_name(name);
   greeting.set_lease_ms(static_cast<uint32_t>(lease_.count()));
+  queue_ = std::make_unique<EventQueue>([this] { renew_leases(); });
+  std::lock_guard order(order_);
   links_.resize(directory_.addresses.size());
   for (size_t slot = 0; slot < links_.size(); ++slot) {
     if (directory_.addresses[slot].empty()) continue;
     LinkEvents events;
     events.answered = [this](wire::Answer& answer) { answered(answer); };
     events.lost = [this, slot](const Error& error) { lost(static_cast<int>(slot), error); };
-    TROUPE_ASSIGN(links_[slot], CallLink::open(directory_.addresses[slot], secrets, greeting, std::move(events)));
+    TROUPE_ASSIGN(links_[slot],
+                  CallLink::open(directory_.addresses[slot], secrets, greeting, *queue_, std::move(events)));
   }
-  renewer_ = std::thread([this] { renew_leases(); });
   return {};
 }
 
 void Session::close() {
-  {
-    std::lock_guard lock(mutex_);
-    closed_ = true;
-  }
-  closing_.notify_all();
-  if (renewer_.joinable()) renewer_.join();
-  std::lock_guard order(order_);
-  for (auto& link : links_) link.reset();  // no event comes any more
   std::unordered_map<uint64_t, Waiting> waiting;
   {
     std::lock_guard lock(mutex_);
+    closed_ = true;
     waiting.swap(waiting_);
     held_.clear();
   }
+  // Ahead of the links: their end is what a thread that polls wakes of.
   for (const auto& [id, one] : waiting) fail(one, cancelled("the job was closed by its loop"));
+  std::lock_guard order(order_);
+  for (auto& link : links_) link.reset();  // no event comes any more
 }
 
 Address Session::address(int group, int rank) const { return {group, rank, directory_.job.groups(group).slot(rank)}; }
@@ -95,9 +94,9 @@ std::vector<Address> Session::hosts() const {
   return hosts;
 }
 
-std::string Session::name_of(const Outgoing& call) const {
-  return std::string(method_of(call.call)) + " of " + directory_.job.groups(call.to.group).name() + "/" +
-         std::to_string(call.to.rank);
+std::string Session::name_of(const CallSet::Name& name) const {
+  return method_name(name.method) + " of " + directory_.job.groups(name.to.group).name() + "/" +
+         std::to_string(name.to.rank);
 }
 
 std::shared_ptr<CallSet> Session::send(std::vector<Outgoing> calls, milliseconds timeout) {
@@ -108,7 +107,8 @@ std::shared_ptr<CallSet> Session::send(std::vector<Outgoing> calls, milliseconds
   set->answered_.resize(calls.size());
   set->answers_.resize(
       static_cast<size_t>(std::count_if(calls.begin(), calls.end(), [](const Outgoing& c) { return c.wanted; })));
-  for (const Outgoing& call : calls) set->names_.push_back(name_of(call));
+  set->names_.reserve(calls.size());
+  for (const Outgoing& call : calls) set->names_.push_back({call.call.arguments_case(), call.to});
   std::lock_guard order(order_);
   {
     std::lock_guard lock(mutex_);
@@ -119,8 +119,12 @@ std::shared_ptr<CallSet> Session::send(std::vector<Outgoing> calls, milliseconds
           std::to_string(waiting_.size()) + " calls are on their way; valid: up to " + std::to_string(kMostWaiting));
     for (size_t i = 0; i < calls.size() && !set->error_; ++i)
       if (const auto at = lost_.find(calls[i].to.slot); at != lost_.end())
-        set->error_ = wrap(at->second, set->names_[i]);
-    if (set->error_) return set;
+        set->error_ = wrap(at->second, name_of(set->names_[i]));
+    if (set->error_) {
+      queue_->finish(set->done_);
+      return set;
+    }
+    set->first_id_ = last_id_ + 1;
     size_t result = 0;
     for (size_t i = 0; i < calls.size(); ++i) {
       wire::Call& call = calls[i].call;
@@ -129,11 +133,16 @@ std::shared_ptr<CallSet> Session::send(std::vector<Outgoing> calls, milliseconds
       call.set_group(calls[i].to.group);
       call.set_rank(calls[i].to.rank);
       call.set_timeout_ms(static_cast<uint32_t>(std::clamp<int64_t>(timeout.count(), 0, UINT32_MAX)));
-      set->ids_.push_back(last_id_);
       waiting_[last_id_] = {set, i, calls[i].wanted ? result++ : SIZE_MAX, calls[i].to.slot};
     }
   }
-  for (Outgoing& out : calls) links_[static_cast<size_t>(out.to.slot)]->call(std::move(out.call));
+  bool behind = false;
+  for (Outgoing& out : calls) {
+    CallLink& link = *links_[static_cast<size_t>(out.to.slot)];
+    link.call(std::move(out.call));
+    behind = behind || link.behind();
+  }
+  if (behind) queue_->work_off([&] { return !any_behind(calls); });
   return set;
 }
 
@@ -141,6 +150,7 @@ std::shared_ptr<CallSet> Session::refused(Error error) {
   auto set = std::make_shared<CallSet>();
   set->session_ = shared_from_this();
   set->error_ = std::move(error);
+  queue_->finish(set->done_);
   return set;
 }
 
@@ -162,7 +172,7 @@ void Session::answered(wire::Answer& answer) {
     if (waiting.result != SIZE_MAX) set.answers_[waiting.result].Swap(&answer);
     last = --set.open_ == 0;
   }
-  if (last) set.changed_.notify_all();
+  if (last) queue_->finish(set.done_);
 }
 
 void Session::fail(const Waiting& waiting, Error error) {
@@ -171,7 +181,7 @@ void Session::fail(const Waiting& waiting, Error error) {
     std::lock_guard lock(set.mutex_);
     if (!set.error_) set.error_ = std::move(error);
   }
-  set.changed_.notify_all();
+  queue_->finish(set.done_);
 }
 
 void Session::lost(int slot, const Error& error) {
@@ -188,12 +198,17 @@ void Session::lost(int slot, const Error& error) {
       at = waiting_.erase(at);
     }
   }
-  for (const Waiting& one : ended) fail(one, wrap(error, one.set->names_[one.call]));
+  for (const Waiting& one : ended) fail(one, wrap(error, name_of(one.set->names_[one.call])));
 }
 
-void Session::forget(const std::vector<uint64_t>& ids) {
+void Session::forget(const CallSet& set) {
   std::lock_guard lock(mutex_);
-  for (uint64_t id : ids) waiting_.erase(id);
+  for (size_t i = 0; i < set.names_.size(); ++i) waiting_.erase(set.first_id_ + i);
+}
+
+bool Session::any_behind(const std::vector<Outgoing>& calls) {
+  return std::any_of(calls.begin(), calls.end(),
+                     [this](const Outgoing& out) { return links_[static_cast<size_t>(out.to.slot)]->behind(); });
 }
 
 std::set<int> Session::slots_of(int group) const {
@@ -217,15 +232,17 @@ void Session::drop(int group, uint64_t object) {
 }
 
 void Session::renew_leases() {
-  std::unique_lock lock(mutex_);
-  while (!closing_.wait_for(lock, lease_ / 3, [this] { return closed_; })) {
-    std::map<int, std::vector<uint64_t>> by_slot;
+  std::map<int, std::vector<uint64_t>> by_slot;
+  {
+    std::lock_guard lock(mutex_);
+    if (closed_ || Clock::now() < next_renewal_) return;
+    next_renewal_ = Clock::now() + lease_ / 3;
     for (const auto& [group, object] : held_)
       for (int slot : slots_of(group)) by_slot[slot].push_back(object);
-    lock.unlock();
-    for (const auto& [slot, objects] : by_slot) links_[static_cast<size_t>(slot)]->renew(objects);
-    lock.lock();
   }
+  std::lock_guard order(order_);
+  for (const auto& [slot, objects] : by_slot)
+    if (auto& link = links_[static_cast<size_t>(slot)]) link->renew(objects);
 }
 
 }  // namespace troupe::client

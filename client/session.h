@@ -2,13 +2,11 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
-#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -30,19 +28,25 @@ struct Outgoing {
 /// Calls that were sent together. Thread-safe.
 class CallSet {
  public:
-  /// Waits for all answers, in the order in which the calls were given. The first error ends the wait: a call's own,
-  /// the loss of a host, or DeadlineExceeded, which names the first rank that has not answered. At most once.
+  /// Waits for all answers, and handles what arrives meanwhile; in the order in which the calls were given. The first
+  /// error ends the wait: a call's own, the loss of a host, or DeadlineExceeded, which names the first rank that has
+  /// not answered. At most once.
   Result<std::vector<wire::Answer>> wait();
 
  private:
   friend class Session;
+  /// What messages call it by.
+  struct Name {
+    int method = 0;  // of wire::Call's arguments
+    Address to;
+  };
   std::shared_ptr<class Session> session_;
+  EventQueue::Waiter done_;
   std::mutex mutex_;
-  std::condition_variable changed_;
   std::vector<wire::Answer> answers_;  // of those wanted
-  std::vector<std::string> names_;     // "forward of text/1", by call
+  std::vector<Name> names_;            // by call
   std::vector<bool> answered_;         // by call
-  std::vector<uint64_t> ids_;
+  uint64_t first_id_ = 0;              // of calls that follow one another
   size_t open_ = 0;
   std::optional<Error> error_;
   std::chrono::steady_clock::time_point deadline_;
@@ -81,15 +85,18 @@ class Session : public std::enable_shared_from_this<Session> {
   };
   void answered(wire::Answer& answer);
   void lost(int slot, const Error& error);
-  static void fail(const Waiting& waiting, Error error);
-  void forget(const std::vector<uint64_t>& ids);
+  void fail(const Waiting& waiting, Error error);
+  void forget(const CallSet& set);
+  bool any_behind(const std::vector<Outgoing>& calls);
+  /// Every 20 ms, on the queue's own thread.
   void renew_leases();
-  std::string name_of(const Outgoing& call) const;
+  std::string name_of(const CallSet::Name& name) const;
   std::set<int> slots_of(int group) const;
   friend class CallSet;
 
   const Directory directory_;
   const std::chrono::milliseconds lease_;
+  std::unique_ptr<EventQueue> queue_;
   std::vector<std::unique_ptr<CallLink>> links_;  // by slot
   std::mutex order_;                              // held while the calls of a set are queued
   std::mutex mutex_;
@@ -99,8 +106,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::atomic<uint64_t> last_object_;
   uint64_t last_id_ = 0;
   bool closed_ = false;
-  std::condition_variable closing_;
-  std::thread renewer_;
+  Clock::time_point next_renewal_;
 };
 
 }  // namespace troupe::client

@@ -3,15 +3,15 @@
 #include <grpc/support/log.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
-#include <grpcpp/support/server_callback.h>
+#include <grpcpp/support/async_stream.h>
 
-#include <condition_variable>
 #include <deque>
 #include <mutex>
 
 #include "proto/rpc/calls.grpc.pb.h"
 #include "proto/rpc/channel.h"
 #include "proto/rpc/error_message.h"
+#include "proto/rpc/event_queue.h"
 
 namespace troupe {
 namespace {
@@ -19,112 +19,65 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 constexpr size_t kMostWaiting = 4096;
+/// For the last answer to leave.
 constexpr milliseconds kShutdown{2000};
 /// Leases that a loop may ask for.
 constexpr milliseconds kShortestLease{100}, kLongestLease{3600000};
 
-class Stream;
+/// A loop's stream and where its operations stand. Under the port's lock.
+struct Stream {
+  grpc::ServerContext context;
+  grpc::ServerAsyncReaderWriter<wire::FromHost, wire::ToHost> io{&context};
+  EventHandler accepted, read, written, finished;
+  wire::ToHost incoming;
+  wire::FromHost current, next;  // on its way; what follows
+  uint64_t session = 0;          // 0: not greeted yet, or refused
+  bool reading = false, writing = false, ending = false, finishing = false, done = false;
 
-/// What a stream reports to.
-class StreamOwner {
- public:
-  virtual ~StreamOwner() = default;
-  /// False: reading pauses until resume() is called.
-  virtual bool received(Stream& stream, wire::ToHost& message) = 0;
-  virtual void gone(Stream& stream) = 0;
-};
-
-/// A loop's stream. It lives until gRPC is done with it and nobody holds it any more.
-class Stream final : public grpc::ServerBidiReactor<wire::ToHost, wire::FromHost>,
-                     public std::enable_shared_from_this<Stream> {
- public:
-  explicit Stream(StreamOwner& owner) : owner_(owner) {}
-  void begin() {
-    self_ = shared_from_this();
-    StartRead(&incoming_);
+  void read_next() {
+    reading = true;
+    io.Read(&incoming, &read);
   }
-  void resume() { StartRead(&incoming_); }
-  void answer(wire::Answer answer) {
-    std::lock_guard lock(mutex_);
-    if (ending_) return;
-    next_.add_answers()->Swap(&answer);
-    if (!writing_) write_next();
-  }
-  void end(std::optional<Error> refusal) {
-    std::lock_guard lock(mutex_);
-    if (ending_) return;
-    ending_ = true;
-    if (refusal) *next_.mutable_refused() = to_message(*refusal);
-    if (writing_) return;
-    if (next_.answers_size() > 0 || next_.has_refused())
-      write_next();
-    else
-      finish();
-  }
-
-  void OnReadDone(bool ok) override {
-    if (!ok) return end(std::nullopt);
-    const bool go_on = owner_.received(*this, incoming_);
-    if (go_on) StartRead(&incoming_);
-  }
-  void OnWriteDone(bool ok) override {
-    std::lock_guard lock(mutex_);
-    writing_ = false;
-    if (!ok) {
-      next_.Clear();
-      ending_ = true;
+  /// Writes what there is to write; then, when the stream is ending, ends it.
+  void go_on() {
+    if (writing || finishing) return;
+    if (next.answers_size() > 0 || next.has_refused()) {
+      writing = true;
+      current.Swap(&next);
+      next.Clear();
+      io.Write(current, &written);
+    } else if (ending) {
+      finishing = true;
+      io.Finish(grpc::Status::OK, &finished);
     }
-    if (next_.answers_size() > 0 || next_.has_refused())
-      write_next();
-    else if (ending_)
-      finish();
   }
-  void OnCancel() override {
-    std::lock_guard lock(mutex_);
-    ending_ = true;
-    next_.Clear();
-    if (!writing_) finish();
+  void end(const std::optional<Error>& refusal = std::nullopt) {
+    if (refusal && !ending) *next.mutable_refused() = to_message(*refusal);
+    ending = true;
+    go_on();
   }
-  void OnDone() override {
-    owner_.gone(*this);
-    auto last = std::move(self_);  // may destroy this
-  }
-
-  uint64_t session = 0;  // 0: not greeted yet; set and read by the owner
-
- private:
-  void write_next() {
-    writing_ = true;
-    current_.Swap(&next_);
-    next_.Clear();
-    StartWrite(&current_);
-  }
-  void finish() {
-    if (!finished_) Finish(grpc::Status::OK);
-    finished_ = true;
-  }
-
-  StreamOwner& owner_;
-  std::mutex mutex_;
-  wire::ToHost incoming_;
-  wire::FromHost current_, next_;
-  bool writing_ = false, ending_ = false, finished_ = false;
-  std::shared_ptr<Stream> self_;
 };
 
-class GrpcCallPort final : public CallPort, private StreamOwner {
+class GrpcCallPort final : public CallPort {
  public:
-  explicit GrpcCallPort(LeaseEvents events) : events_(std::move(events)), service_(*this) {}
+  explicit GrpcCallPort(LeaseEvents events) : events_(std::move(events)) {}
 
   ~GrpcCallPort() override {
-    std::shared_ptr<Stream> stream;
+    if (!queue_) return;
     {
       std::lock_guard lock(mutex_);
-      closing_ = true;
-      stream = stream_;
+      if (loop_)
+        loop_->end();
+      else
+        queue_->finish(ended_);
     }
-    if (stream) stream->end(std::nullopt);
-    server_->Shutdown(std::chrono::system_clock::now() + kShutdown);
+    queue_->wait(ended_, Clock::now() + kShutdown);
+    server_->Shutdown(std::chrono::system_clock::now());
+    {
+      std::lock_guard lock(mutex_);
+      shut_ = true;
+    }
+    queue_.reset();  // takes back all operations
   }
 
   Status start(const std::string& address) {
@@ -136,125 +89,161 @@ class GrpcCallPort final : public CallPort, private StreamOwner {
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
     builder.SetMaxReceiveMessageSize(kLargestMessageBytes);
     builder.RegisterService(&service_);
+    auto queue = builder.AddCompletionQueue();
+    grpc_queue_ = queue.get();
     server_ = builder.BuildAndStart();
-    if (!server_) return make_error(ErrorCode::kFailedPrecondition, "cannot listen for calls on " + address);
+    if (!server_) {
+      queue->Shutdown();
+      return make_error(ErrorCode::kFailedPrecondition, "cannot listen for calls on " + address);
+    }
+    queue_ = std::make_unique<EventQueue>(std::move(queue));
+    std::lock_guard lock(mutex_);
+    accept_next();
     return {};
   }
 
   bool take(IncomingCall& call, milliseconds timeout) override {
-    std::shared_ptr<Stream> resumed;
-    {
-      std::unique_lock lock(mutex_);
-      if (!arrived_.wait_for(lock, timeout, [this] { return !queue_.empty(); })) return false;
-      call = std::move(queue_.front());
-      queue_.pop_front();
-      if (paused_ && queue_.size() <= kMostWaiting / 2) resumed = std::exchange(paused_, nullptr);
+    std::unique_lock lock(mutex_);
+    if (calls_.empty()) {
+      queue_->reset(arrived_);
+      lock.unlock();
+      queue_->wait(arrived_, Clock::now() + timeout);
+      lock.lock();
+      if (calls_.empty()) return false;
     }
-    if (resumed) resumed->resume();
+    call = std::move(calls_.front());
+    calls_.pop_front();
+    if (loop_ && paused_ && calls_.size() <= kMostWaiting / 2) {
+      paused_ = false;
+      loop_->read_next();
+    }
     return true;
   }
 
   void answer(uint64_t session, wire::Answer answer) override {
-    std::shared_ptr<Stream> stream;
     {
       std::lock_guard lock(mutex_);
-      if (session != session_) return;
-      stream = stream_;
+      if (!loop_ || session != loop_->session || loop_->ending) return;
+      loop_->next.add_answers()->Swap(&answer);
+      loop_->go_on();
     }
-    if (stream) stream->answer(std::move(answer));
+    if (behind()) queue_->work_off([this] { return !behind(); });  // the one before has most likely left
   }
 
  private:
-  class Service final : public wire::Calls::CallbackService {
-   public:
-    explicit Service(GrpcCallPort& port) : port_(port) {}
-    grpc::ServerBidiReactor<wire::ToHost, wire::FromHost>* Open(grpc::CallbackServerContext*) override {
-      auto stream = std::make_shared<Stream>(static_cast<StreamOwner&>(port_));
-      stream->begin();
-      return stream.get();
+  bool behind() {
+    std::lock_guard lock(mutex_);
+    return loop_ && loop_->next.answers_size() > 0;
+  }
+  /// Waits for another stream.
+  void accept_next() {
+    std::erase_if(streams_, [](const auto& stream) { return stream->done && !stream->reading; });
+    Stream& stream = *streams_.emplace_back(std::make_unique<Stream>());
+    stream.accepted = [&](bool ok) { on_accepted(stream, ok); };
+    stream.read = [&](bool ok) { on_read(stream, ok); };
+    stream.written = [&](bool ok) { on_written(stream, ok); };
+    stream.finished = [&](bool) { on_finished(stream); };
+    service_.RequestOpen(&stream.context, &stream.io, grpc_queue_, grpc_queue_, &stream.accepted);
+  }
+  void on_accepted(Stream& stream, bool ok) {
+    std::lock_guard lock(mutex_);
+    if (!ok || shut_) return;
+    accept_next();
+    stream.read_next();
+  }
+  void on_read(Stream& stream, bool ok) {
+    std::lock_guard lock(mutex_);
+    stream.reading = false;
+    if (shut_) return;
+    if (!ok) {
+      stream.end();
+      return leave_when_done(stream);
     }
-
-   private:
-    GrpcCallPort& port_;
-  };
+    if (stream.session == 0 && !greet(stream)) return;
+    if (stream.incoming.renewed_size() > 0) events_.renewed(stream.incoming.renewed());
+    receive(stream);
+    paused_ = calls_.size() >= kMostWaiting;
+    if (!paused_) stream.read_next();
+  }
+  void on_written(Stream& stream, bool ok) {
+    std::lock_guard lock(mutex_);
+    stream.writing = false;
+    if (shut_) return;
+    if (!ok) {
+      stream.next.Clear();
+      stream.ending = true;
+    }
+    stream.go_on();
+  }
+  void on_finished(Stream& stream) {
+    std::lock_guard lock(mutex_);
+    stream.done = true;
+    if (shut_) return;
+    leave_when_done(stream);
+  }
 
   /// The first message of a stream. False: refused.
-  bool greet(Stream& stream, const wire::ToHost& message) {
-    if (!message.has_greeting()) {
-      stream.end(invalid_argument("a loop says who it is before it calls"));
+  bool greet(Stream& stream) {
+    const auto refuse = [&](const Error& error) {
+      stream.end(error);
       return false;
-    }
-    const milliseconds lease{message.greeting().lease_ms()};
-    if (lease < kShortestLease || lease > kLongestLease) {
-      stream.end(
+    };
+    if (!stream.incoming.has_greeting()) return refuse(invalid_argument("a loop says who it is before it calls"));
+    const wire::LoopGreeting& greeting = stream.incoming.greeting();
+    const milliseconds lease{greeting.lease_ms()};
+    if (lease < kShortestLease || lease > kLongestLease)
+      return refuse(
           invalid_argument("a lease of " + std::to_string(lease.count()) + " ms is not valid; valid: 100 to 3600000"));
-      return false;
-    }
-    std::string holder;
-    {
-      std::lock_guard lock(mutex_);
-      if (stream_) {
-        holder = holder_;
-      } else {
-        stream_ = stream.shared_from_this();
-        holder_ = message.greeting().name();
-        stream.session = ++session_;
-        queue_.clear();
-      }
-    }
-    if (stream.session == 0) {
-      stream.end(make_error(ErrorCode::kFailedPrecondition,
-                            "the job is driven by another loop (" + holder + "); valid: one loop at a time"));
-      return false;
-    }
+    if (loop_)
+      return refuse(make_error(ErrorCode::kFailedPrecondition,
+                               "the job is driven by another loop (" + holder_ + "); valid: one loop at a time"));
+    loop_ = &stream;
+    holder_ = greeting.name();
+    stream.session = ++last_session_;
+    queue_->reset(ended_);
     events_.greeted(lease);
     return true;
   }
 
-  bool received(Stream& stream, wire::ToHost& message) override {
-    if (stream.session == 0 && !greet(stream, message)) return false;
-    if (message.renewed_size() > 0) events_.renewed(message.renewed());
-    if (message.calls_size() == 0 && message.released_size() == 0) return true;
+  void receive(Stream& stream) {
     const auto now = Clock::now();
-    bool full;
-    {
-      std::lock_guard lock(mutex_);
-      for (wire::Call& call : *message.mutable_calls()) {
-        IncomingCall& queued = queue_.emplace_back();
-        queued.session = stream.session;
-        queued.deadline = now + milliseconds(call.timeout_ms());
-        queued.call.Swap(&call);
-      }
-      if (message.released_size() > 0) {
-        IncomingCall& queued = queue_.emplace_back();
-        queued.session = stream.session;
-        queued.released.Swap(message.mutable_released());
-      }
-      full = queue_.size() >= kMostWaiting;
-      if (full) paused_ = stream.shared_from_this();
+    for (wire::Call& call : *stream.incoming.mutable_calls()) {
+      IncomingCall& queued = calls_.emplace_back();
+      queued.session = stream.session;
+      queued.deadline = now + milliseconds(call.timeout_ms());
+      queued.call.Swap(&call);
     }
-    arrived_.notify_one();
-    return !full;
+    if (stream.incoming.released_size() > 0) {
+      IncomingCall& queued = calls_.emplace_back();
+      queued.session = stream.session;
+      queued.released.Swap(stream.incoming.mutable_released());
+    }
+    if (!calls_.empty()) queue_->finish(arrived_);
   }
 
-  void gone(Stream& stream) override {
-    std::lock_guard lock(mutex_);
-    if (stream_.get() != &stream) return;
-    stream_.reset();
-    paused_.reset();
-    queue_.clear();  // nobody waits for the answers
+  /// When no operation of it is open.
+  void leave_when_done(Stream& stream) {
+    if (!stream.done || stream.reading || loop_ != &stream) return;
+    loop_ = nullptr;
+    paused_ = false;
+    calls_.clear();  // nobody waits for the answers
+    queue_->finish(ended_);
   }
 
   LeaseEvents events_;
   std::mutex mutex_;
-  std::condition_variable arrived_;
-  std::deque<IncomingCall> queue_;
-  std::shared_ptr<Stream> stream_, paused_;  // gRPC holds them too
+  std::deque<IncomingCall> calls_;
+  std::vector<std::unique_ptr<Stream>> streams_;
+  Stream* loop_ = nullptr;  // the one that holds the job
   std::string holder_;
-  uint64_t session_ = 0;
-  bool closing_ = false;
-  Service service_;
-  std::unique_ptr<grpc::Server> server_;  // last: ends before the service
+  uint64_t last_session_ = 0;
+  bool paused_ = false;
+  bool shut_ = false;  // nothing is started any more
+  EventQueue::Waiter arrived_, ended_;
+  wire::Calls::AsyncService service_;
+  std::unique_ptr<grpc::Server> server_;
+  grpc::ServerCompletionQueue* grpc_queue_ = nullptr;  // the queue's own
+  std::unique_ptr<EventQueue> queue_;
 };
 
 }  // namespace

@@ -19,7 +19,8 @@ struct IncomingCall {
   google::protobuf::RepeatedField<uint64_t> released;  // not empty: there is no call
 };
 
-/// What does not wait for the calls before it. Called on gRPC's threads; must not block.
+/// What does not wait for the calls before it. Called by the thread that takes calls, or, while it is busy, by one of
+/// the port's own; must not block.
 struct LeaseEvents {
   std::function<void(std::chrono::milliseconds lease)> greeted;
   std::function<void(const google::protobuf::RepeatedField<uint64_t>& objects)> renewed;

@@ -3,13 +3,9 @@
 #include <grpcpp/completion_queue.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <csignal>
-#include <cstring>
+#include <chrono>
 
 #include "proto/rpc/channel.h"
 #include "proto/rpc/echo.grpc.pb.h"
@@ -19,26 +15,59 @@ namespace {
 
 constexpr std::chrono::seconds kConnect{10}, kCall{10};
 
-class Service final : public wire::RawEchoService::Service {
+class UnaryService final : public wire::RawEchoService::Service {
   grpc::Status Call(grpc::ServerContext*, const wire::RawEcho* request, wire::RawEcho* reply) override {
     reply->set_payload(request->payload());
     return grpc::Status::OK;
   }
 };
 
-[[noreturn]] void serve(const std::string& address, int parent) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(1);
-  Service service;
+int serve_calls(const std::string& address) {
+  UnaryService service;
   grpc::ServerBuilder builder;
   builder.AddListeningPort(address, grpc::InsecureServerCredentials());
   builder.RegisterService(&service);
   const auto server = builder.BuildAndStart();
-  if (!server) ::_exit(1);
-  for (;;) ::pause();  // until it is killed
+  if (!server) return 1;
+  for (;;) ::pause();
 }
 
-class Client final : public RawEchoClient {
+/// Until the client has gone.
+void serve_stream(wire::RawEchoService::AsyncService& service, grpc::ServerCompletionQueue& queue) {
+  enum Tag : intptr_t { kAccepted, kRead, kWritten, kFinished };
+  const auto tag_of = [](Tag tag) { return reinterpret_cast<void*>(tag); };
+  grpc::ServerContext context;
+  grpc::ServerAsyncReaderWriter<wire::RawEcho, wire::RawEcho> stream(&context);
+  wire::RawEcho incoming, outgoing;
+  service.RequestOpen(&context, &stream, &queue, &queue, tag_of(kAccepted));
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue.Next(&tag, &ok) && tag != tag_of(kFinished)) {
+    if (tag == tag_of(kWritten)) continue;
+    if (!ok) {
+      stream.Finish(grpc::Status::OK, tag_of(kFinished));
+      continue;
+    }
+    if (tag == tag_of(kRead)) {
+      outgoing.Swap(&incoming);
+      stream.Write(outgoing, tag_of(kWritten));
+    }
+    stream.Read(&incoming, tag_of(kRead));
+  }
+}
+
+int serve_streams(const std::string& address) {
+  wire::RawEchoService::AsyncService service;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(address, grpc::InsecureServerCredentials());
+  builder.RegisterService(&service);
+  const auto queue = builder.AddCompletionQueue();
+  const auto server = builder.BuildAndStart();
+  if (!server) return 1;
+  for (;;) serve_stream(service, *queue);
+}
+
+class Client : public RawEchoClient {
  public:
   Status connect(const std::vector<std::string>& addresses) {
     for (const std::string& address : addresses) {
@@ -50,6 +79,12 @@ class Client final : public RawEchoClient {
     return {};
   }
 
+ protected:
+  std::vector<std::unique_ptr<wire::RawEchoService::Stub>> stubs_;
+};
+
+class UnaryClient final : public Client {
+ public:
   Status call() override {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kCall);
@@ -83,29 +118,61 @@ class Client final : public RawEchoClient {
   }
 
  private:
-  std::vector<std::unique_ptr<wire::RawEchoService::Stub>> stubs_;
   grpc::CompletionQueue queue_;
+};
+
+class StreamClient final : public Client {
+ public:
+  ~StreamClient() override {
+    for (const auto& one : streams_) {
+      one->context.TryCancel();
+      one->stream->Finish();
+    }
+  }
+  void open() {
+    for (const auto& stub : stubs_) {
+      One& one = *streams_.emplace_back(std::make_unique<One>());
+      one.context.set_deadline(std::chrono::system_clock::now() + kStream);
+      one.stream = stub->Open(&one.context);
+    }
+  }
+  Status call() override { return exchange(1); }
+  Status fan_out() override { return exchange(streams_.size()); }
+
+ private:
+  struct One {
+    grpc::ClientContext context;
+    std::unique_ptr<grpc::ClientReaderWriter<wire::RawEcho, wire::RawEcho>> stream;
+  };
+  static constexpr std::chrono::hours kStream{1};
+
+  Status exchange(size_t servers) {
+    bool ok = true;
+    for (size_t i = 0; i < servers; ++i) ok = streams_[i]->stream->Write(request_) && ok;
+    for (size_t i = 0; i < servers && ok; ++i) ok = streams_[i]->stream->Read(&reply_);
+    return ok ? Status() : unavailable("a stream of plain gRPC has ended");
+  }
+
+  std::vector<std::unique_ptr<One>> streams_;
+  wire::RawEcho request_, reply_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<RawEchoServer>> RawEchoServer::start(const std::string& address) {
-  const int parent = ::getpid();
-  const int pid = ::fork();
-  if (pid == 0) serve(address, parent);
-  if (pid < 0) return make_error(ErrorCode::kResourceExhausted, std::string("fork: ") + std::strerror(errno));
-  return std::unique_ptr<RawEchoServer>(new RawEchoServer(pid));
+int serve_raw_echo(RawEchoKind kind, const std::string& address) {
+  return kind == RawEchoKind::kUnary ? serve_calls(address) : serve_streams(address);
 }
 
-RawEchoServer::~RawEchoServer() {
-  ::kill(pid_, SIGKILL);
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+Result<std::unique_ptr<RawEchoClient>> RawEchoClient::connect(RawEchoKind kind,
+                                                              const std::vector<std::string>& addresses) {
+  if (kind == RawEchoKind::kUnary) {
+    auto client = std::make_unique<UnaryClient>();
+    TROUPE_RETURN_IF_ERROR(client->connect(addresses));
+    return std::unique_ptr<RawEchoClient>(std::move(client));
   }
-}
-
-Result<std::unique_ptr<RawEchoClient>> RawEchoClient::connect(const std::vector<std::string>& addresses) {
-  auto client = std::make_unique<Client>();
+  auto client = std::make_unique<StreamClient>();
   TROUPE_RETURN_IF_ERROR(client->connect(addresses));
+  client->open();
   return std::unique_ptr<RawEchoClient>(std::move(client));
 }
 

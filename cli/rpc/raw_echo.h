@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,28 +9,22 @@
 /// Plain gRPC without anything of ours: a service that gives back what it gets, and a client of it, for benches.
 namespace troupe::cli {
 
-/// A process that serves the service at "unix:PATH" until it is destroyed or this process dies.
-class RawEchoServer {
- public:
-  /// Forks: to be made before gRPC is used and before any thread is started.
-  static Result<std::unique_ptr<RawEchoServer>> start(const std::string& address);
-  /// Kills it and waits for its end.
-  ~RawEchoServer();
+/// A unary call a message, on the server's own threads; or one stream for all messages, its server a single thread that
+/// polls its completion queue: the quickest there is.
+enum class RawEchoKind { kUnary, kStream };
 
- private:
-  explicit RawEchoServer(int pid) : pid_(pid) {}
-  int pid_;
-};
+/// Serves at "unix:PATH", one client at a time, until this process is killed; the exit status when that cannot be.
+int serve_raw_echo(RawEchoKind kind, const std::string& address);
 
 /// One thread.
 class RawEchoClient {
  public:
   /// Connects to each server; DeadlineExceeded when one is not there within 10 s.
-  static Result<std::unique_ptr<RawEchoClient>> connect(const std::vector<std::string>& addresses);
+  static Result<std::unique_ptr<RawEchoClient>> connect(RawEchoKind kind, const std::vector<std::string>& addresses);
   virtual ~RawEchoClient() = default;
-  /// A blocking unary call to the first server.
+  /// A message to the first server and back.
   virtual Status call() = 0;
-  /// A unary call to every server at once, on one completion queue; returns when all have answered.
+  /// A message to every server at once; returns when all are back.
   virtual Status fan_out() = 0;
 };
 

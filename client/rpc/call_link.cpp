@@ -1,10 +1,9 @@
 #include "client/rpc/call_link.h"
 
 #include <grpc/support/log.h>
-#include <grpcpp/support/client_callback.h>
+#include <grpcpp/support/async_stream.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <mutex>
 
 #include "proto/rpc/call_keys.h"
@@ -17,12 +16,15 @@ namespace troupe::client {
 namespace {
 
 using std::chrono::milliseconds;
+/// For one look at whether a cancelled stream has ended; it does so at once.
+constexpr milliseconds kCancelled{10000};
 
-class GrpcCallLink final : public CallLink, private grpc::ClientBidiReactor<wire::ToHost, wire::FromHost> {
+class GrpcCallLink final : public CallLink {
  public:
-  GrpcCallLink(std::string address, Connection connection, LinkEvents events)
+  GrpcCallLink(std::string address, Connection connection, EventQueue& queue, LinkEvents events)
       : address_(std::move(address)),
         connection_(std::move(connection)),
+        queue_(queue),
         events_(std::move(events)),
         stub_(wire::Calls::NewStub(connection_.channel)) {}
 
@@ -31,109 +33,132 @@ class GrpcCallLink final : public CallLink, private grpc::ClientBidiReactor<wire
       std::lock_guard lock(mutex_);
       closed_ = true;
     }
-    context_.TryCancel();
-    release_hold();
-    std::unique_lock lock(mutex_);
-    done_changed_.wait(lock, [this] { return done_; });  // gRPC ends a cancelled stream at once
+    context_.TryCancel();  // ends every operation at once
+    while (!queue_.wait(done_, EventQueue::Clock::now() + kCancelled)) {
+    }
   }
 
   void start(const wire::LoopGreeting& greeting) {
     connection_.sign(context_);
-    stub_->async()->Open(&context_, this);
-    AddHold();  // calls come from outside the reactor's own events
-    *current_.mutable_greeting() = greeting;
-    writing_ = true;
-    StartWrite(&current_);
-    StartRead(&incoming_);
-    StartCall();
+    *next_.mutable_greeting() = greeting;
+    stream_ = stub_->PrepareAsyncOpen(&context_, queue_.grpc_queue());
+    writing_ = true;  // until the stream is there
+    stream_->StartCall(&started_);
   }
 
   void call(wire::Call call) override {
     std::lock_guard lock(mutex_);
-    if (over_) return;
     next_.add_calls()->Swap(&call);
     write_next();
   }
   void renew(const std::vector<uint64_t>& objects) override {
     std::lock_guard lock(mutex_);
-    if (over_ || objects.empty()) return;
     next_.mutable_renewed()->Add(objects.begin(), objects.end());
     write_next();
   }
   void release(uint64_t object) override {
     std::lock_guard lock(mutex_);
-    if (over_) return;
     next_.add_released(object);
     write_next();
   }
+  bool behind() override {
+    std::lock_guard lock(mutex_);
+    return writing_ && something_to_write();
+  }
 
  private:
+  bool something_to_write() const {
+    return next_.has_greeting() || next_.calls_size() > 0 || next_.renewed_size() > 0 || next_.released_size() > 0;
+  }
   /// Under the lock.
   void write_next() {
-    if (writing_ || over_) return;
-    if (next_.calls_size() == 0 && next_.renewed_size() == 0 && next_.released_size() == 0) return;
+    if (over_) return next_.Clear();
+    if (writing_ || !something_to_write()) return;
     writing_ = true;
     current_.Swap(&next_);
     next_.Clear();
-    StartWrite(&current_);
+    stream_->Write(current_, &written_);
   }
-  void release_hold() {
-    {
-      std::lock_guard lock(mutex_);
-      if (std::exchange(over_, true)) return;
-    }
-    RemoveHold();
+  /// Under the lock: nothing more is written or read.
+  void finish() {
+    over_ = true;
+    next_.Clear();
+    stream_->Finish(&status_, &finished_);
   }
 
-  void OnWriteDone(bool ok) override {
+  void on_started(bool ok) {
     std::lock_guard lock(mutex_);
     writing_ = false;
-    if (ok) write_next();
+    if (!ok) return finish();
+    write_next();
+    stream_->Read(&incoming_, &read_);
   }
-  void OnReadDone(bool ok) override {
-    if (!ok) return release_hold();
+  void on_written(bool ok) {
+    {
+      std::lock_guard lock(mutex_);
+      writing_ = false;
+      if (ok) write_next();  // else the read ends too, and says why
+    }
+    end_when_done();
+  }
+  void on_read(bool ok) {
+    if (!ok) {
+      std::lock_guard lock(mutex_);
+      return finish();
+    }
     if (incoming_.has_refused()) refusal_ = from_message(incoming_.refused());
     for (wire::Answer& answer : *incoming_.mutable_answers()) events_.answered(answer);
     incoming_.Clear();
-    StartRead(&incoming_);
+    stream_->Read(&incoming_, &read_);
   }
-  void OnDone(const grpc::Status& status) override {
+  void on_finished() {
+    {
+      std::lock_guard lock(mutex_);
+      status_known_ = true;
+    }
+    end_when_done();
+  }
+  /// When no operation is open: the stream has ended.
+  void end_when_done() {
     bool closed;
     {
       std::lock_guard lock(mutex_);
+      if (!status_known_ || writing_) return;
       closed = closed_;
     }
-    if (!closed) {
-      Error error = refusal_      ? *refusal_
-                    : status.ok() ? unavailable("the host at " + address_ + " has ended the stream")
-                                  : from_grpc(status, "the host at " + address_);
-      events_.lost(error);
-    }
-    std::lock_guard lock(mutex_);
-    done_ = true;
-    done_changed_.notify_all();
+    if (!closed)
+      events_.lost(refusal_       ? *refusal_
+                   : status_.ok() ? unavailable("the host at " + address_ + " has ended the stream")
+                                  : from_grpc(status_, "the host at " + address_));
+    queue_.finish(done_);  // last: the link may be destroyed
   }
 
   const std::string address_;
   Connection connection_;
+  EventQueue& queue_;
   LinkEvents events_;
   std::unique_ptr<wire::Calls::Stub> stub_;
   grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientAsyncReaderWriter<wire::ToHost, wire::FromHost>> stream_;
+  EventHandler started_{[this](bool ok) { on_started(ok); }}, written_{[this](bool ok) { on_written(ok); }},
+      read_{[this](bool ok) { on_read(ok); }}, finished_{[this](bool) { on_finished(); }};
+  EventQueue::Waiter done_;
   std::mutex mutex_;
-  std::condition_variable done_changed_;
   wire::FromHost incoming_;
   wire::ToHost current_, next_;
+  grpc::Status status_;
   std::optional<Error> refusal_;
-  bool writing_ = false, over_ = false, closed_ = false, done_ = false;
+  bool writing_ = false, over_ = false, closed_ = false, status_known_ = false;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<CallLink>> CallLink::open(const std::string& address, const Secrets& secrets,
-                                                 const wire::LoopGreeting& greeting, LinkEvents events) {
+                                                 const wire::LoopGreeting& greeting, EventQueue& queue,
+                                                 LinkEvents events) {
   gpr_set_log_function([](gpr_log_func_args*) {});  // what a person needs is in the errors that are returned
   TROUPE_ASSIGN(auto connection, open_connection(address, secrets));
-  auto link = std::make_unique<GrpcCallLink>(address, std::move(connection), std::move(events));
+  auto link = std::make_unique<GrpcCallLink>(address, std::move(connection), queue, std::move(events));
   link->start(greeting);
   return std::unique_ptr<CallLink>(std::move(link));
 }

@@ -8,6 +8,8 @@
 #include <set>
 #include <sstream>
 
+#include "proto/rpc/event_queue.h"
+
 namespace troupe::driver {
 using nlohmann::json;
 using std::chrono::milliseconds;
@@ -41,7 +43,7 @@ JobLifeOptions life_options(const PlannedJob& job, const std::vector<HostPlace>&
   options.first_step = resume_step + 1;
   options.prepared_when_ready = job.mode == "eval";
   options.save_grace = job.save_grace;
-  options.reports_steps = job.mode != "calls" && job.mode != "calls-noop";
+  options.reports_steps = !job.driven_by_calls();
   return options;
 }
 
@@ -196,6 +198,7 @@ void JobRunner::spawn_hosts() {
     order.threads = place.threads;
     order.arguments = {"host"};
     order.output_path = places_[slot].log_path;
+    if (job_.driven_by_calls()) order.environment.insert({kPollForOneself[0], kPollForOneself[1]});
     around_.own_process(order.incarnation, static_cast<int>(slot));
     worker->spawn(order);
   }

@@ -33,6 +33,8 @@ struct PlannedJob {
   std::chrono::milliseconds save_grace{300000};
   std::string plan_text;  // for people
   std::vector<std::string> warnings;  // of the plan; plan_text has them too
+  /// A loop of one's own drives it.
+  bool driven_by_calls() const { return mode == "calls" || mode == "calls-noop"; }
 };
 
 }  // namespace troupe::driver
