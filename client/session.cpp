@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
 
 #include "proto/rpc/error_message.h"
 
@@ -26,16 +27,14 @@ uint64_t first_object() {
 }  // namespace
 
 Result<std::vector<wire::Answer>> CallSet::wait() {
-  const bool in_time = session_->queue_->wait(done_, deadline_);
-  std::unique_lock lock(mutex_);
+  const std::shared_ptr<Session> session = std::exchange(session_, nullptr);
+  const bool in_time = session->queue_->wait(done_, deadline_);
+  session->forget(*this);
+  std::lock_guard lock(mutex_);
   if (!in_time && !error_ && open_ > 0) {
     const auto at = static_cast<size_t>(std::find(answered_.begin(), answered_.end(), false) - answered_.begin());
-    error_ = deadline_exceeded(session_->name_of(names_[at]) + ": no answer in time");
+    error_ = deadline_exceeded(session->name_of(names_[at]) + ": no answer in time");
   }
-  const bool open = open_ > 0;
-  lock.unlock();
-  if (open) session_->forget(*this);
-  session_.reset();
   if (error_) return *error_;
   return std::move(answers_);
 }
@@ -125,6 +124,7 @@ std::shared_ptr<CallSet> Session::send(std::vector<Outgoing> calls, milliseconds
       return set;
     }
     set->first_id_ = last_id_ + 1;
+    set->end_id_ = set->first_id_ + calls.size();
     size_t result = 0;
     for (size_t i = 0; i < calls.size(); ++i) {
       wire::Call& call = calls[i].call;
@@ -203,7 +203,7 @@ void Session::lost(int slot, const Error& error) {
 
 void Session::forget(const CallSet& set) {
   std::lock_guard lock(mutex_);
-  for (size_t i = 0; i < set.names_.size(); ++i) waiting_.erase(set.first_id_ + i);
+  for (uint64_t id = set.first_id_; id < set.end_id_; ++id) waiting_.erase(id);
 }
 
 bool Session::any_behind(const std::vector<Outgoing>& calls) {

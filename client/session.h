@@ -28,9 +28,9 @@ struct Outgoing {
 /// Calls that were sent together. Thread-safe.
 class CallSet {
  public:
-  /// Waits for all answers, and handles what arrives meanwhile; in the order in which the calls were given. The first
-  /// error ends the wait: a call's own, the loss of a host, or DeadlineExceeded, which names the first rank that has
-  /// not answered. At most once.
+  /// Waits for all answers, which come in the order in which the calls were given; handles whatever arrives meanwhile.
+  /// The first error ends the wait: a call's own, the loss of a host, or DeadlineExceeded, which names the first rank
+  /// that has not answered. At most once.
   Result<std::vector<wire::Answer>> wait();
 
  private:
@@ -43,10 +43,10 @@ class CallSet {
   std::shared_ptr<class Session> session_;
   EventQueue::Waiter done_;
   std::mutex mutex_;
-  std::vector<wire::Answer> answers_;  // of those wanted
-  std::vector<Name> names_;            // by call
-  std::vector<bool> answered_;         // by call
-  uint64_t first_id_ = 0;              // of calls that follow one another
+  std::vector<wire::Answer> answers_;   // of those wanted
+  std::vector<Name> names_;             // by call
+  std::vector<bool> answered_;          // by call
+  uint64_t first_id_ = 0, end_id_ = 0;  // of its calls; equal when they were not sent
   size_t open_ = 0;
   std::optional<Error> error_;
   std::chrono::steady_clock::time_point deadline_;

@@ -78,6 +78,7 @@ class GrpcCallPort final : public CallPort {
       shut_ = true;
     }
     queue_.reset();  // takes back all operations
+    streams_.clear();
   }
 
   Status start(const std::string& address) {

@@ -34,7 +34,7 @@ int serve_calls(const std::string& address) {
 
 /// Until the client has gone.
 void serve_stream(wire::RawEchoService::AsyncService& service, grpc::ServerCompletionQueue& queue) {
-  enum Tag : intptr_t { kAccepted, kRead, kWritten, kFinished };
+  enum Tag : intptr_t { kAccepted = 1, kRead, kWritten, kFinished };
   const auto tag_of = [](Tag tag) { return reinterpret_cast<void*>(tag); };
   grpc::ServerContext context;
   grpc::ServerAsyncReaderWriter<wire::RawEcho, wire::RawEcho> stream(&context);

@@ -198,7 +198,7 @@ void JobRunner::spawn_hosts() {
     order.threads = place.threads;
     order.arguments = {"host"};
     order.output_path = places_[slot].log_path;
-    if (job_.driven_by_calls()) order.environment.insert({kPollForOneself[0], kPollForOneself[1]});
+    if (job_.driven_by_calls()) order.environment[kPollForOneself[0]] = kPollForOneself[1];
     around_.own_process(order.incarnation, static_cast<int>(slot));
     worker->spawn(order);
   }

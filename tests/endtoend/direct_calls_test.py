@@ -85,6 +85,21 @@ class DirectCalls(unittest.TestCase):
             self.assertEqual((result["outcome"], result["results"]["steps"]), ("done", STEPS))
             self.assertEqual([e for e in self.events(run) if e["kind"] == "handle_leaked"], [])
 
+    def test_the_shipped_example_runs_as_its_page_says(self):
+        run, done, steps = self.loop(ROOT / "examples" / "direct_calls" / "job.yaml", "--steps=4")
+        self.assertEqual([pathlib.Path(s["source"]).name for s in steps], ["train.jsonl", "eval.jsonl"] * 2)
+        self.assertTrue(all(s["updated"] and s["loss"] > 0 for s in steps), steps)
+        self.assertEqual(json.loads((run / "result.json").read_text())["results"]["steps"], 4)
+
+    def test_the_bench_measures_calls_beside_plain_grpc(self):
+        done = subprocess.run([PROGRAMS.troupe, "bench", "calls", "--calls", "80", "--json"], capture_output=True, text=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(done.stdout)
+        for kind in ("execute", "execute_all"):
+            times = [result[kind][name]["p50_us"] for name in ("troupe", "raw_unary", "raw_stream")]
+            self.assertGreater(min(times), 0)
+            self.assertAlmostEqual(result[kind]["ratio"], times[0] / min(times[1:]), places=2)
+
     def test_refusals_leases_and_leaks(self):
         job = self.job("refusals", "first.jsonl")
         run, _ = self.run_troupe(job, "--loop", PROGRAMS.refusals)

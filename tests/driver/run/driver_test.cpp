@@ -87,7 +87,8 @@ struct FullJournal final : Journal {
 
 /// A driver with one node and a job of two hosts.
 struct Stage {
-  explicit Stage(milliseconds register_timeout = milliseconds(60000), std::unique_ptr<Journal> journal = nullptr) {
+  explicit Stage(milliseconds register_timeout = milliseconds(60000), std::unique_ptr<Journal> journal = nullptr,
+                 const std::string& mode = "train") {
     root = fs::temp_directory_path() / ("troupe_driver_test_" + std::to_string(::getpid()));
     fs::create_directories(root);
     DriverOptions options;
@@ -99,6 +100,7 @@ struct Stage {
       driver = std::move(*Driver::create(std::move(options)));
     PlannedJob job;
     job.name = "job";
+    job.mode = mode;
     job.warnings = {"a plan's warning"};
     job.run_folder = root / "run";
     job.slots = {{"a", 0, "cpu", 1, "127.0.0.1"}, {"a", 1, "cpu", 1, "127.0.0.1"}};
@@ -309,6 +311,28 @@ TEST_CASE("Warnings of the plan and records that are left out are events") {
   REQUIRE(warnings.size() == 2);
   CHECK(warnings[0] == "a plan's warning");
   CHECK(warnings[1].find("3 records") == 0);
+}
+
+TEST_CASE("Threads of hosts that take calls poll for themselves; a loop that ends early is the job's cause") {
+  CHECK([] {
+    Stage recorded;
+    recorded.register_worker();
+    return recorded.worker->spawned.take().environment;
+  }() == std::map<std::string, std::string>{});
+  Stage stage(milliseconds(60000), nullptr, "calls");
+  stage.register_worker();
+  for (int slot : {0, 1}) {
+    const SpawnOrder order = stage.worker->spawned.take();
+    CHECK(order.environment == std::map<std::string, std::string>{{"GRPC_POLL_STRATEGY", "poll"}});
+    stage.incarnations[slot] = order.incarnation;
+    stage.driver->process_spawned(order.incarnation, 100 + slot, std::nullopt);
+  }
+  CHECK_FALSE(stage.driver->loop_failed("no-such-job", internal_error("it left")).ok());
+  CHECK(stage.driver->loop_failed(stage.id, internal_error("it left")).ok());
+  for (int slot : {0, 1}) stage.exit(slot, 0, SIGTERM);
+  const auto result = stage.result();
+  CHECK(result["outcome"] == "failed");
+  CHECK(result["cause"]["kind"] == "loop_failed");
 }
 
 TEST_CASE("A rendezvous wait is cancelled when its job ends") {

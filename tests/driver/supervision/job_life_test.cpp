@@ -1,7 +1,7 @@
 #include "driver/supervision/job_life.h"
 
-#include <catch2/catch.hpp>
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <csignal>
 #include <random>
 
@@ -14,11 +14,12 @@ namespace {
 
 /// A job of two hosts and a clock that the test moves.
 struct Stage {
-  explicit Stage(bool index = false, int64_t first_step = 1) {
+  explicit Stage(bool index = false, int64_t first_step = 1, bool reports_steps = true) {
     JobLifeOptions options;
     options.places = {{"a", 0, {{"vision", 0}}, "a-0.log"}, {"b", 0, {{"text", 0}}, "b-0.log"}};
     options.needs_index = index;
     options.first_step = first_step;
+    options.reports_steps = reports_steps;
     life.emplace(options, now);
   }
   std::vector<JobEffect> send(const JobEvent& event, int64_t ms = 1) {
@@ -374,4 +375,34 @@ TEST_CASE("In any order of events a job ends exactly once and never grants after
     stage.send(Cancel{});
     REQUIRE(stage.last.empty());
   }
+}
+
+TEST_CASE("A loop that ends while its job runs fails it; one that ends when the job does changes nothing") {
+  Stage stage(false, 1, false);
+  stage.to_running();
+  SECTION("while it runs") {
+    stage.send(LoopFailed{internal_error("the loop exited with status 3")});
+    CHECK(stage.terminated);
+    for (int slot : {0, 1}) stage.send(HostExited{slot, stage.exit(0, SIGTERM)});
+    REQUIRE(stage.outcome);
+    CHECK(stage.outcome->kind == OutcomeKind::kFailed);
+    CHECK(stage.outcome->cause_kind == "loop_failed");
+  }
+  SECTION("when the job has been stopped") {
+    stage.send(Cancel{});
+    stage.send(LoopFailed{internal_error("the loop exited with status 3")});
+    for (int slot : {0, 1}) stage.send(HostExited{slot, stage.exit(0, SIGTERM)});
+    REQUIRE(stage.outcome);
+    CHECK(stage.outcome->kind == OutcomeKind::kCancelled);
+  }
+}
+
+TEST_CASE("A loop that takes its time is nobody's delay, a recorded one is") {
+  Stage own(false, 1, false), recorded;
+  for (Stage* stage : {&own, &recorded}) {
+    stage->to_running();
+    stage->send(Tick{}, 60000);
+  }
+  CHECK_FALSE(own.has<job_effect::Waiting>());
+  CHECK(recorded.has<job_effect::Waiting>());
 }
