@@ -9,9 +9,10 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <new>
 #include <sstream>
+
+#include "base/process_watch.h"
 
 namespace troupe {
 namespace {
@@ -24,14 +25,6 @@ size_t whole_pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
 Error segment_error(const std::string& what) {
   return make_error(ErrorCode::kResourceExhausted, "shared segment: " + what + ": " + std::strerror(errno));
-}
-
-/// Process ids mean something only within one boot of one machine.
-std::string boot_id() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string text;
-  file >> text;
-  return text.empty() ? "unknown" : text;
 }
 
 }  // namespace
@@ -142,7 +135,7 @@ Result<std::shared_ptr<const SegmentView>> SegmentView::open(const std::string& 
     data = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, 0);
   close(fd);
   if (data == MAP_FAILED) return unavailable("shared segment " + path + " is not what its ticket says");
-  std::shared_ptr<const SegmentView> view(new SegmentView(static_cast<const std::byte*>(data), bytes, pid));
+  std::shared_ptr<const SegmentView> view(new SegmentView(static_cast<const std::byte*>(data), bytes));
   uint64_t found = 0;
   std::memcpy(&found, data, sizeof found);
   if (found != number) return unavailable("shared segment " + path + " is another process's");

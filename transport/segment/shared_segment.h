@@ -53,14 +53,11 @@ class SegmentView {
 
   /// Null when [offset, offset + bytes) is not inside the segment.
   const std::byte* at(size_t offset, size_t bytes) const;
-  /// The process that writes it.
-  int writer_pid() const { return pid_; }
 
  private:
-  SegmentView(const std::byte* data, size_t bytes, int pid) : data_(data), bytes_(bytes), pid_(pid) {}
+  SegmentView(const std::byte* data, size_t bytes) : data_(data), bytes_(bytes) {}
   const std::byte* data_;
   size_t bytes_;
-  int pid_;
 };
 
 }  // namespace troupe

@@ -100,8 +100,8 @@ class UcxLoop final : public InboxDriver {
   void start_locked(Peer& peer, SendGate::Item item);
   void share(Payload& payload);
   void tell_locked(Peer& peer, WireKind kind, const MessageTag& tag, std::vector<uint64_t>* tickets);
-  void post_locked(Peer& peer, std::unique_ptr<SendOp> op);
-  std::unique_ptr<SendOp> send_op_locked();
+  void post_locked(Peer& peer, SendOp* op);
+  SendOp* send_op_locked();
   void end_send(SendOp* op, ucs_status_t status);
   ucs_status_t arrive(const void* header, size_t header_bytes, void* data, size_t bytes,
                       const ucp_am_recv_param_t* param);
@@ -142,8 +142,12 @@ class UcxLoop final : public InboxDriver {
   std::map<SlotId, std::unique_ptr<Peer>> peers_;     // its keys are fixed after start()
   std::vector<void*> closing_;                        // requests of endpoints that are being closed
   std::vector<std::shared_ptr<const void>> cut_off_;  // memory that a lost peer or a failed transfer may still touch
-  std::vector<std::unique_ptr<SendOp>> free_sends_;
-  std::vector<std::unique_ptr<ReceiveOp>> free_receives_;
+  // All that were ever made, and those not in use. UCX never gives back some of those that a dead peer had begun to
+  // take, so what it holds lives until the worker has ended.
+  std::vector<std::unique_ptr<SendOp>> sends_;
+  std::vector<std::unique_ptr<ReceiveOp>> receives_;
+  std::vector<SendOp*> free_sends_;
+  std::vector<ReceiveOp*> free_receives_;
   bool errors_ = false;  // some peer has a reason to be closed
 };
 

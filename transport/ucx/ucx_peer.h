@@ -21,7 +21,7 @@ struct UcxLoop::Peer {
   std::shared_ptr<const SegmentView> segment;  // of the peer; null when it cannot be read from here
   std::atomic<bool> reads_ours{false};
   SendGate gate;
-  int under_way = 0;
+  int under_way = 0;  // messages of the user's that UCX has; nobody waits for those of a closed endpoint
   bool connected = false, stall_told = false, to_pump = false;
   std::string failure;  // why it is to be closed
   std::vector<uint64_t> tickets;

@@ -1,26 +1,19 @@
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/process_watch.h"
 #include "transport/channel/message.h"
 #include "transport/ucx/ucx_peer.h"
 
 namespace troupe {
-namespace {
-
-/// A descriptor that is readable once the process has ended; -1 when it cannot be watched from here.
-int watch_process(int pid) {
-  if (pid == getpid()) return -1;
-  return static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
-}
-
-}  // namespace
 
 UcxLoop::Peer::~Peer() {
   if (process >= 0) close(process);
 }
 
-/// The segment's line, then the worker's address.
-std::string UcxLoop::card() const { return (segment_ ? segment_->ticket() : "-") + "\n" + worker_->address(); }
+/// A line for the process, one for the segment, then the worker's address.
+std::string UcxLoop::card() const {
+  return own_process() + "\n" + (segment_ ? segment_->ticket() : "-") + "\n" + worker_->address();
+}
 
 UcxLoop::Peer* UcxLoop::find(SlotId slot) const {
   const auto found = peers_.find(slot);
@@ -28,18 +21,19 @@ UcxLoop::Peer* UcxLoop::find(SlotId slot) const {
 }
 
 Status UcxLoop::add_peer(SlotId slot, const std::string& card) {
-  const size_t line = card.find('\n');
-  if (line == std::string::npos)
+  const size_t first = card.find('\n');
+  const size_t second = first == std::string::npos ? first : card.find('\n', first + 1);
+  if (second == std::string::npos)
     return data_loss("slot " + std::to_string(slot.value) + " left no address at the rendezvous");
   auto peer = std::make_unique<Peer>(this, slot, options_.credit_bytes);
+  const auto process = watch_process(card.substr(0, first));
+  if (!process.ok()) return wrap(process.error(), "connecting to slot " + std::to_string(slot.value));
+  peer->process = *process;
   if (segment_) {
-    auto view = SegmentView::open(card.substr(0, line));
-    if (view.ok()) {
-      peer->segment = std::move(*view);
-      peer->process = watch_process(peer->segment->writer_pid());
-    }
+    auto view = SegmentView::open(card.substr(first + 1, second - first - 1));
+    if (view.ok()) peer->segment = std::move(*view);
   }
-  auto endpoint = worker_->connect(card.substr(line + 1), &UcxLoop::on_error, peer.get());
+  auto endpoint = worker_->connect(card.substr(second + 1), &UcxLoop::on_error, peer.get());
   if (!endpoint.ok()) return wrap(endpoint.error(), "connecting to slot " + std::to_string(slot.value));
   peer->endpoint = *endpoint;
   peers_[slot] = std::move(peer);
@@ -157,7 +151,7 @@ void UcxLoop::close_endpoint_locked(Peer& peer, const std::string& reason) {
   if (UCS_PTR_IS_PTR(request)) closing_.push_back(request);
   releases_->forget(peer.slot);
   const auto dropped = peer.gate.clear(cut_off_);
-  pending_.fetch_sub(static_cast<int64_t>(dropped.size()));
+  pending_.fetch_sub(static_cast<int64_t>(dropped.size()) + std::exchange(peer.under_way, 0));
 }
 
 }  // namespace troupe

@@ -65,15 +65,15 @@ bool UcxLoop::pump_locked(Peer& peer) {
   return any;
 }
 
-std::unique_ptr<UcxLoop::SendOp> UcxLoop::send_op_locked() {
-  if (free_sends_.empty()) return std::make_unique<SendOp>();
-  auto op = std::move(free_sends_.back());
+UcxLoop::SendOp* UcxLoop::send_op_locked() {
+  if (free_sends_.empty()) return sends_.emplace_back(std::make_unique<SendOp>()).get();
+  SendOp* op = free_sends_.back();
   free_sends_.pop_back();
   return op;
 }
 
 void UcxLoop::start_locked(Peer& peer, SendGate::Item item) {
-  auto op = send_op_locked();
+  SendOp* op = send_op_locked();
   op->header = item.header;
   op->payload = std::move(item.payload);
   op->counted = true;
@@ -86,12 +86,12 @@ void UcxLoop::start_locked(Peer& peer, SendGate::Item item) {
       op->payload = {};
     }
   }
-  post_locked(peer, std::move(op));
+  post_locked(peer, op);
 }
 
 /// A message of the channel's own. `tickets` is emptied; its memory stays with the operation for the next time.
 void UcxLoop::tell_locked(Peer& peer, WireKind kind, const MessageTag& tag, std::vector<uint64_t>* tickets) {
-  auto op = send_op_locked();
+  SendOp* op = send_op_locked();
   op->header = WireHeader::of(options_.self, tag, {}, 0);
   op->header.kind = kind;
   op->counted = false;
@@ -101,20 +101,19 @@ void UcxLoop::tell_locked(Peer& peer, WireKind kind, const MessageTag& tag, std:
     op->header.bytes = op->tickets.size() * sizeof(uint64_t);
     op->payload = {reinterpret_cast<const std::byte*>(op->tickets.data()), op->header.bytes, nullptr, nullptr};
   }
-  post_locked(peer, std::move(op));
+  post_locked(peer, op);
 }
 
-void UcxLoop::post_locked(Peer& peer, std::unique_ptr<SendOp> op) {
+void UcxLoop::post_locked(Peer& peer, SendOp* op) {
   op->peer = &peer;
-  ++peer.under_way;
-  SendOp* raw = op.release();
+  if (op->counted) ++peer.under_way;
   ucp_request_param_t param{};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   param.cb.send = &UcxLoop::on_sent;
-  param.user_data = raw;
-  void* request = ucp_am_send_nbx(peer.endpoint, kMessageId, &raw->header, sizeof raw->header, raw->payload.data,
-                                  raw->payload.bytes, &param);
-  if (!UCS_PTR_IS_PTR(request)) end_send(raw, UCS_PTR_STATUS(request));
+  param.user_data = op;
+  void* request = ucp_am_send_nbx(peer.endpoint, kMessageId, &op->header, sizeof op->header, op->payload.data,
+                                  op->payload.bytes, &param);
+  if (!UCS_PTR_IS_PTR(request)) end_send(op, UCS_PTR_STATUS(request));
 }
 
 void UcxLoop::on_sent(void* request, ucs_status_t status, void* argument) {
@@ -125,16 +124,17 @@ void UcxLoop::on_sent(void* request, ucs_status_t status, void* argument) {
 }
 
 void UcxLoop::end_send(SendOp* op, ucs_status_t status) {
-  std::unique_ptr<SendOp> ended(op);
-  Peer& peer = *ended->peer;
-  --peer.under_way;
-  if (ended->counted) pending_.fetch_sub(1);
+  Peer& peer = *op->peer;
+  if (op->counted && peer.endpoint != nullptr) {
+    --peer.under_way;
+    pending_.fetch_sub(1);
+  }
   if (status != UCS_OK && status != UCS_ERR_CANCELED) fail_locked(peer, ucs_status_string(status));
   // The peer may still be reading what was cut off.
-  if (status != UCS_OK && ended->payload.owner) cut_off_.push_back(std::move(ended->payload.owner));
-  ended->payload = {};
-  ended->tickets.clear();
-  free_sends_.push_back(std::move(ended));
+  if (status != UCS_OK && op->payload.owner) cut_off_.push_back(std::move(op->payload.owner));
+  op->payload = {};
+  op->tickets.clear();
+  free_sends_.push_back(op);
 }
 
 ucs_status_t UcxLoop::on_message(void* self, const void* header, size_t header_bytes, void* data, size_t bytes,
@@ -216,23 +216,18 @@ ucs_status_t UcxLoop::arrive_message(Peer& peer, const WireHeader& wire, void* d
     deliver(wire, std::move(landing));
     return UCS_OK;
   }
-  std::unique_ptr<ReceiveOp> op;
-  if (free_receives_.empty()) {
-    op = std::make_unique<ReceiveOp>();
-  } else {
-    op = std::move(free_receives_.back());
-    free_receives_.pop_back();
-  }
+  if (free_receives_.empty()) free_receives_.push_back(receives_.emplace_back(std::make_unique<ReceiveOp>()).get());
+  ReceiveOp* op = free_receives_.back();
+  free_receives_.pop_back();
   op->loop = this;
   op->header = wire;
   op->landing = std::move(landing);
-  ReceiveOp* raw = op.release();
   ucp_request_param_t receive{};
   receive.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   receive.cb.recv_am = &UcxLoop::on_received;
-  receive.user_data = raw;
+  receive.user_data = op;
   void* request = ucp_am_recv_data_nbx(worker_->get(), data, bytes, wire.bytes, &receive);
-  if (!UCS_PTR_IS_PTR(request)) end_receive(raw, UCS_PTR_STATUS(request));
+  if (!UCS_PTR_IS_PTR(request)) end_receive(op, UCS_PTR_STATUS(request));
   return UCS_OK;
 }
 
@@ -243,17 +238,16 @@ void UcxLoop::on_received(void* request, ucs_status_t status, size_t, void* argu
 }
 
 void UcxLoop::end_receive(ReceiveOp* op, ucs_status_t status) {
-  std::unique_ptr<ReceiveOp> ended(op);
-  const SlotId from(ended->header.from_slot);
-  const MessageTag tag = ended->header.tag();
+  const SlotId from(op->header.from_slot);
+  const MessageTag tag = op->header.tag();
   if (status == UCS_OK) {
-    deliver(ended->header, std::move(ended->landing));
+    deliver(op->header, std::move(op->landing));
   } else {
-    cut_off_.push_back(std::move(ended->landing.owner));
+    cut_off_.push_back(std::move(op->landing.owner));
     inbox_.fail(from, tag, peer_is_lost(from, options_.self, tag, ucs_status_string(status)));
   }
-  ended->landing = {};
-  free_receives_.push_back(std::move(ended));
+  op->landing = {};
+  free_receives_.push_back(op);
 }
 
 }  // namespace troupe
