@@ -87,9 +87,12 @@ std::vector<int64_t> integer_list(Reader& r, const std::string& key, std::vector
   return out;
 }
 
+/// Those of the published model, which transformers also writes for an encoder of another depth.
+const std::vector<int64_t> kPublishedBlocks{7, 15, 23, 31};
+
 /// A block that does not exist would leave the encoder without that full-attention layer, in silence.
 void check_blocks(Reader& r, const VisionConfig& v) {
-  if (!r.find("fullatt_block_indexes")) return;  // the default is for the original's depth
+  if (v.full_attention_blocks == kPublishedBlocks) return;
   for (const int64_t block : v.full_attention_blocks)
     if (block >= v.depth)
       return r.wrong("fullatt_block_indexes", block, "blocks from 0 to depth - 1 = " + std::to_string(v.depth - 1));
@@ -106,7 +109,7 @@ void read_vision(Reader& r, VisionConfig& v, int64_t& tokens_per_second) {
   v.merge_size = r.positive("spatial_merge_size", 2);
   v.window_size = r.positive("window_size", 112);
   v.out_hidden = r.positive("out_hidden_size");
-  v.full_attention_blocks = integer_list(r, "fullatt_block_indexes", {7, 15, 23, 31});
+  v.full_attention_blocks = integer_list(r, "fullatt_block_indexes", kPublishedBlocks);
   check_blocks(r, v);
   tokens_per_second = r.positive("tokens_per_second", 4);
   r.expect("hidden_act", {"silu"});

@@ -119,7 +119,7 @@ class DirectCalls(unittest.TestCase):
     def test_what_belongs_to_the_recorded_loop_is_refused(self):
         job = self.job("evaluated", "first.jsonl", more="eval: {split: 0.1, every: 2}\n")
         _, done, _ = self.loop(job, code=2)
-        self.assertIn("key 'eval.every' belongs to the recorded loop", done.stderr)
+        self.assertIn("key 'eval.every': belongs to the recorded loop", done.stderr)
         _, done = self.run_troupe(self.job("none", "first.jsonl"), "--loop-arg=x", code=2)
         self.assertIn("there is no --loop", done.stderr)
         _, done = self.run_troupe(self.job("gone", "first.jsonl"), "--loop", self.folder / "gone", code=2)

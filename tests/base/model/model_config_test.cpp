@@ -107,6 +107,8 @@ TEST_CASE("what is wrong with a configuration is named with key, value and what 
   j["vision_config"]["fullatt_block_indexes"] = {1, 3};
   CHECK(complaint(j) ==
         "key 'vision_config.fullatt_block_indexes': value 3 is not valid; valid: blocks from 0 to depth - 1 = 2");
+  j["vision_config"]["fullatt_block_indexes"] = {7, 15, 23, 31};  // what transformers saves unless told otherwise
+  CHECK(complaint(j) == "(accepted)");
   j["vision_config"].erase("fullatt_block_indexes");
   CHECK(complaint(j) == "(accepted)");
   j = flat();
