@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 
-#include "base/config/yaml_tree.h"
+#include "base/config/variables.h"
 #include "client/job.h"
 
 using namespace troupe;

@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <cstdio>
+#include <mutex>
 #include <random>
 #include <thread>
 #include <vector>
@@ -24,6 +26,10 @@ namespace {
 
 constexpr int kProcesses = 3, kMessages = 24;
 constexpr auto kPatience = 30s;
+/// A process that ends or stops while it puts a message into another's queue in shared memory blocks that queue for all
+/// who write to it. So what survivors exchange may stand still until the control plane ends the generation, here after
+/// this time.
+constexpr auto kGenerationEnds = 3s;
 /// From the death of the victim to the end of the survivors, who have all else to exchange too. Far above what it takes
 /// (0.2 s), as the machine may have other work.
 constexpr auto kMostTime = 10s;
@@ -131,12 +137,23 @@ int take_part(uint64_t seed, int self, KvStore& store) {
   std::shuffle(receives.begin(), receives.end(), random);
   // The control plane: a notice of a stopped peer comes from its lease, of a killed one from the channel itself.
   // The victim waits for nothing in the store: one that is gone inside a shared condition variable holds up the others.
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool finished = false, aborted = false;  // under mutex
   std::thread control([&] {
     if (self == plan.victim) return;
     const auto lost = store.get("lost", 60s);
     if (lost.ok() && *lost == "stopped") channel.peer_lost(SlotId(plan.victim));
+    if (!lost.ok() || plan.options.transports == "tcp") return;
+    std::unique_lock lock(mutex);
+    aborted = !changed.wait_for(lock, kGenerationEnds, [&] { return finished; });
+    lock.unlock();
+    if (aborted) channel.abort();
   });
-  control.detach();
+  const auto was_aborted = [&] {
+    std::lock_guard lock(mutex);
+    return aborted;
+  };
   // Sends and receives are two threads: an order of one process alone could wait in a circle with another's.
   std::atomic<int> outcome{kDone}, step{0};
   const auto work = [&](const std::vector<Task>& tasks, uint64_t salt) {
@@ -146,6 +163,7 @@ int take_part(uint64_t seed, int self, KvStore& store) {
       if (delays() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(delays() % 2000));
       const Status status = perform(channel, task, seed, self);
       if (status.ok()) continue;
+      if (status.error().code == ErrorCode::kAborted && was_aborted()) return;
       const int judged = task.peer == SlotId(plan.victim) ? judge(status.error(), plan, self) : kOtherError;
       if (judged != kPeerLost)
         std::fprintf(stderr, "seed %lu, slot %d: %s\n", seed, self, status.error().to_string().c_str());
@@ -157,9 +175,16 @@ int take_part(uint64_t seed, int self, KvStore& store) {
   work(receives, 2);
   sender.join();
   // Messages to a peer that is gone are nobody's to wait for.
-  const Status flushed = channel.flush(kPatience);
-  if (!flushed.ok()) std::fprintf(stderr, "seed %lu, slot %d: %s\n", seed, self, flushed.error().to_string().c_str());
-  if (!flushed.ok() && flushed.error().code == ErrorCode::kDeadlineExceeded) _exit(kHung);
+  if (const Status s = channel.flush(kPatience); !s.ok() && s.error().code == ErrorCode::kDeadlineExceeded) {
+    std::fprintf(stderr, "seed %lu, slot %d: %s\n", seed, self, s.error().to_string().c_str());
+    _exit(kHung);
+  }
+  {
+    std::lock_guard lock(mutex);
+    finished = true;
+  }
+  changed.notify_all();
+  control.join();
   (void)store.set("done/" + std::to_string(self), "1");
   for (const SlotId peer : peers) {
     if (peer.value != plan.victim) (void)store.get("done/" + std::to_string(peer.value), 20s);
