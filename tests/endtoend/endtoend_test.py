@@ -257,7 +257,7 @@ class EndToEnd(unittest.TestCase):
             job.write_text(job.read_text().replace("init: random, ", "").replace(str(SHAPES / "model"), str(model)) +
                            f"eval: {{sources: [{{path: {SHAPES}/eval.jsonl, image_root: {SHAPES}/images, take: 8}}]}}\n")
             run = self.folder / "run"
-            for command in (["run", job, "--run-dir", run], ["eval", job]):
+            for command in (["run", job, "--run-dir", run], ["eval", job, "--model", model]):
                 done = self.troupe(*command, code=2)
                 self.assertIn(name, done.stdout + done.stderr)
                 self.assertIn("NaN", done.stdout + done.stderr)
