@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "base/config/yaml_tree.h"
+#include "base/config/variables.h"
 #include "client/job.h"
 
 /// A training loop of one's own: its batches come from the job's data sources in turn, and everything else is as the
