@@ -49,11 +49,13 @@ void add_client_options(CLI::App& command, ClientOptions& client) {
   command.add_flag("--json", client.json, "answer as JSON");
 }
 
+std::string named_folder(const std::string& given) { return given.empty() ? "a folder must be named" : ""; }
+
 void add_running(CLI::App& app, Given& given) {
   CLI::App* run = app.add_subcommand("run", "train on this machine or a cluster and wait for the end");
   add_job_options(*run, given.run);
   run->add_option("--cluster", given.run.cluster_file, "the cluster manifest; without it this machine is the cluster");
-  run->add_option("--run-dir", given.run.run_dir, "where the run's files go (default runs/NAME-ID)");
+  run->add_option("--run-dir", given.run.run_dir, "where the run's files go (default runs/NAME-ID)")->check(named_folder);
   run->add_option("--resume", given.run.resume,
                   "a run folder to go on from, or 'auto': continue the run folder if it has a checkpoint, else start");
   run->add_option("--actor", given.run.actor, "the actor program (default: troupe-actor beside troupe)");
@@ -81,7 +83,7 @@ void add_running(CLI::App& app, Given& given) {
   eval->add_flag("--shuffle-images", given.run.shuffle_images,
                  "exchange the images between records, to see whether they matter");
   eval->add_option("--cluster", given.run.cluster_file, "the cluster manifest");
-  eval->add_option("--run-dir", given.run.run_dir, "keep the evaluation's files here");
+  eval->add_option("--run-dir", given.run.run_dir, "keep the evaluation's files here")->check(named_folder);
   eval->add_option("--actor", given.run.actor, "the actor program (default: troupe-actor beside troupe)");
   eval->add_flag("--json", given.run.json, "answer as JSON");
   eval->footer(
@@ -132,7 +134,7 @@ void add_clients(CLI::App& app, Given& given) {
   CLI::App* submit = app.add_subcommand("submit", "hand a job to a running driver");
   add_job_options(*submit, given.run);
   add_client_options(*submit, given.client);
-  submit->add_option("--run-dir", given.run.run_dir, "where the run's files go");
+  submit->add_option("--run-dir", given.run.run_dir, "where the run's files go")->check(named_folder);
   submit->add_option("--resume", given.run.resume, "a run folder to go on from, or 'auto'");
   submit->add_flag("--wait", given.wait, "wait for the end; interrupting leaves the job running");
   submit->footer("Example:\n  troupe submit job.yaml --cluster cluster.yaml --wait");

@@ -66,6 +66,19 @@ class Reader {
     return otherwise;
   }
 
+  /// The object `size`, when it is there and holds nothing but limits.
+  const Json* limits_by_name(const Json& node) {
+    const Json* size = find(node, "size");
+    if (size == nullptr) return nullptr;
+    bool known = size->is_object() && !size->empty();
+    if (known)
+      for (const auto& [key, value] : size->items())
+        known = known && (key == "shortest_edge" || key == "longest_edge" || key == "min_pixels" || key == "max_pixels");
+    if (known) return size;
+    bad("size", *size, "{shortest_edge: PIXELS, longest_edge: PIXELS}, or min_pixels and max_pixels");
+    return nullptr;
+  }
+
   /// A key of which only one value is built.
   void only(const Json& node, const char* key, const Json& built, const char* valid) {
     const Json* value = find(node, key);
@@ -94,8 +107,7 @@ class Reader {
 
 /// The limits have had three spellings; the plain keys go before those inside of `size`, as in the published processor.
 void read_limits(Reader& reader, const Json& node, ProcessorConfig& config) {
-  const auto size = node.find("size");
-  if (size != node.end() && size->is_object()) {
+  if (const Json* size = reader.limits_by_name(node)) {
     for (const char* key : {"shortest_edge", "min_pixels"}) reader.integer(*size, key, config.min_pixels);
     for (const char* key : {"longest_edge", "max_pixels"}) reader.integer(*size, key, config.max_pixels);
   }

@@ -15,9 +15,16 @@ namespace troupe {
 Result<std::array<int64_t, 2>> pixel_bounds(const DataSpec& data, const ProcessorConfig& processor) {
   const int64_t least = data.min_pixels ? *data.min_pixels : processor.min_pixels.value_or(56 * 56);
   const int64_t most = data.max_pixels ? *data.max_pixels : processor.max_pixels.value_or(28 * 28 * 1280);
-  if (least < 0 || most <= 0 || least > most)
-    return invalid_argument("the pixel limits are min_pixels " + std::to_string(least) + " and max_pixels " +
-                            std::to_string(most) + "; 0 <= min_pixels <= max_pixels is valid");
+  if (least < 0 || most <= 0 || least > most) {
+    const char* key = data.max_pixels ? "key 'data.max_pixels': " : data.min_pixels ? "key 'data.min_pixels': " : "";
+    const auto from = [](bool spec, bool folder) {
+      return spec ? "" : folder ? " (of the model folder)" : " (the default of the original processor)";
+    };
+    return invalid_argument(std::string(key) + "the pixel limits are min_pixels " + std::to_string(least) +
+                            from(data.min_pixels.has_value(), processor.min_pixels.has_value()) + " and max_pixels " +
+                            std::to_string(most) + from(data.max_pixels.has_value(), processor.max_pixels.has_value()) +
+                            "; valid: 0 <= min_pixels <= max_pixels");
+  }
   return std::array<int64_t, 2>{least, most};
 }
 

@@ -100,8 +100,9 @@ Status Host::run() {
 }
 
 Status Host::train() {
-  if (is_leader(*job_))
-    TROUPE_RETURN_IF_ERROR(discard_unfinished(job_->assignment.run_folder));  // nobody saves before all are ready
+  if (is_leader(*job_)) TROUPE_RETURN_IF_ERROR(discard_unfinished(job_->assignment.run_folder));
+  // Steps wait for a grant, which comes when all are ready; a run that has none left goes on to its export at once.
+  if (last_step_ >= job_->steps) TROUPE_RETURN_IF_ERROR(meet(*job_, "cleared", kGrantTimeout));
   StepFeed feed(*job_, members(), last_step_ + 1, job_->steps, kStepsAhead);
   if (is_leader(*job_))
     job_->control->report_event("training_plan", "{\"steps\": " + std::to_string(job_->steps) + "}");

@@ -6,12 +6,15 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/config/job_spec_parser.h"
 #include "base/config/job_spec_reader.h"
 #include "base/config/scalars.h"
 #include "base/config/synthetic_shape.h"
+#include "base/json_text.h"
+#include "base/regular_file.h"
 #include "base/safetensors/model_folder.h"
 
 namespace troupe {
@@ -260,6 +263,14 @@ void check_text_files(JobSpec& spec, const Section& model) {
   std::error_code ec;
   if (!fs::exists(path + "/tokenizer.json", ec))
     model.fail("path", "value '" + path + "' has no tokenizer.json, which data.sources needs");
+  // Carried along by the export, which transformers could not load otherwise.
+  for (const char* name : {"/tokenizer_config.json", "/generation_config.json"}) {
+    if (!fs::exists(path + name, ec)) continue;
+    const Result<std::string> text = read_text_file(path + name);
+    const Result<nlohmann::json> parsed = text.ok() ? parse_json(*text) : Result<nlohmann::json>(text.error());
+    if (!parsed.ok()) model.fail("path", path + name + ": " + parsed.error().message);
+    if (parsed.ok() && !parsed->is_object()) model.fail("path", path + name + ": is not a JSON object");
+  }
   if (!fs::exists(path + "/preprocessor_config.json", ec) && !fs::exists(path + "/processor_config.json", ec))
     spec.warnings.push_back(path + ": has no preprocessor_config.json; the original processor's defaults are used");
   if (!fs::exists(path + "/generation_config.json", ec))

@@ -198,11 +198,15 @@ Status check_architecture(const std::string& path, const Json& root) {
   return {};
 }
 
-bool tied_flag(const Json& root, const Json& text) {
+Result<bool> tied_flag(const std::string& path, const Json& root, const Json& text) {
   // The top-level flag is the one that the original implementation ties by; older folders have it in text_config alone.
-  for (const Json* j : {&root, &text})
-    if (j->contains("tie_word_embeddings") && (*j)["tie_word_embeddings"].is_boolean())
-      return (*j)["tie_word_embeddings"].get<bool>();
+  for (const Json* j : {&root, &text}) {
+    const auto found = j->find("tie_word_embeddings");
+    if (found == j->end() || found->is_null()) continue;
+    if (found->is_boolean()) return found->get<bool>();
+    return invalid_argument(path + ": key '" + (j == &root ? "" : "text_config.") + "tie_word_embeddings': value " +
+                            found->dump() + " is not valid; valid: true, false");
+  }
   return false;
 }
 
@@ -224,7 +228,7 @@ Result<ModelConfig> read_model_config(const std::string& folder) {
   Reader text_reader(path, nested ? "text_config." : "", {&text, &root});
   read_text(text_reader, path, c.text);
   if (text_reader.error()) return *text_reader.error();
-  c.text.tied = tied_flag(root, text);
+  TROUPE_ASSIGN(c.text.tied, tied_flag(path, root, text));
   Reader top(path, "", {&root, &text});
   c.image_token = top.positive("image_token_id", 151655, kMaxVocabulary);
   c.video_token = top.positive("video_token_id", 151656, kMaxVocabulary);

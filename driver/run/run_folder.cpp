@@ -83,6 +83,12 @@ Result<std::unique_ptr<RunFolder>> RunFolder::open(const std::string& path, bool
   const bool existed = fs::exists(path, error);
   if (existed && !fs::is_directory(path, error)) return invalid_argument("run folder " + path + " is a file");
   const bool empty = !existed || fs::is_empty(path, error);
+  // A folder that is no run's is somebody's: its files are not to be mixed with a run's, or replaced by them.
+  if (!empty && resume && !fs::exists(path + "/events.jsonl") && !fs::exists(path + "/.lock"))
+    return make_error(ErrorCode::kFailedPrecondition,
+                      "run folder " + path +
+                          " holds files but no run (no events.jsonl); valid: a run folder, or one that is "
+                          "empty or not there");
   // Looked at before the lock, so that a refusal leaves the folder as it was.
   if (!empty && !resume && !fs::exists(path + "/.lock"))
     return make_error(ErrorCode::kFailedPrecondition,

@@ -244,6 +244,13 @@ class EndToEnd(unittest.TestCase):
         self.assertEqual(len(shown), 40)
         self.assertTrue(any("\ufffd" in answer["predicted"] for answer in shown), shown)  # an untrained model predicts any bytes
 
+    def test_a_finished_run_can_be_resumed_any_number_of_times(self):
+        run = self.run_job("finished", steps=2, every=2, export="end")
+        weights = (run / "export" / "model.safetensors").read_bytes()
+        for _ in range(6):
+            self.troupe("run", self.folder / "finished.yaml", "--run-dir", run, "--resume", "auto")
+            self.assertEqual((run / "export" / "model.safetensors").read_bytes(), weights)
+
     def test_weights_that_are_not_finite_are_refused_by_name(self):
         model = self.folder / "model"
         shutil.copytree(self.run_job("whole", steps=1, export="end") / "export", model)

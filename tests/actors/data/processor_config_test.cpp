@@ -90,6 +90,8 @@ TEST_CASE("A mean, deviation, factor or size that no picture can be made with is
     CHECK(complaint(std::string("{\"rescale_factor\": ") + value + "}").find("valid: a number above 0") != std::string::npos);
   for (const char* value : {"0", "-1", "1.5", "\"x\"", "99999999999"})
     CHECK(complaint(std::string("{\"size\": {\"longest_edge\": ") + value + "}}").find("key 'longest_edge'") != std::string::npos);
+  for (const char* value : {"\"big\"", "[]", "50176", "{}", "{\"height\": 10, \"width\": 10}"})
+    CHECK(complaint(std::string("{\"size\": ") + value + "}").find("key 'size': value ") != std::string::npos);
   CHECK(complaint(R"({"do_rescale": "no"})").find("valid: true, false") != std::string::npos);
   CHECK(complaint("[]").find("is not a JSON object") != std::string::npos);
 }

@@ -75,6 +75,9 @@ TEST_CASE("the tied flag is the top level's where both have one, and off where n
   CHECK_FALSE(read(j)->text.tied);
   j.erase("tie_word_embeddings");
   j["text_config"].erase("tie_word_embeddings");
+  j["text_config"]["tie_word_embeddings"] = "yes";
+  CHECK(complaint(j) == "key 'text_config.tie_word_embeddings': value \"yes\" is not valid; valid: true, false");
+  j["text_config"].erase("tie_word_embeddings");
   CHECK_FALSE(read(j)->text.tied);
 }
 

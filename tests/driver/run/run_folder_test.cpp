@@ -46,15 +46,18 @@ TEST_CASE("A fresh folder gets its files and a refused job leaves nothing") {
   CHECK_FALSE(fs::exists(path));
 }
 
-TEST_CASE("A folder that exists is refused without resume and left as it was") {
+TEST_CASE("A folder that exists is refused without resume, and with it unless it is a run's, and left as it was") {
   Root root;
   const std::string path = root.path / "run";
   fs::create_directories(path);
   std::ofstream(path + "/mine") << "x";
-  auto folder = RunFolder::open(path, false);
-  REQUIRE_FALSE(folder.ok());
-  CHECK(folder.error().message.find(path) != std::string::npos);
-  CHECK(std::distance(fs::directory_iterator(path), fs::directory_iterator()) == 1);
+  for (const bool resume : {false, true}) {
+    auto folder = RunFolder::open(path, resume);
+    REQUIRE_FALSE(folder.ok());
+    CHECK(folder.error().message.find(path) != std::string::npos);
+    CHECK(std::distance(fs::directory_iterator(path), fs::directory_iterator()) == 1);
+  }
+  std::ofstream(path + "/events.jsonl") << "{}\n";
   CHECK(RunFolder::open(path, true).ok());
 }
 
