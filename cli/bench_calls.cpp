@@ -68,7 +68,7 @@ Result<ordered_json> bench(const std::string& actor, const Flags& flags) {
   Embedded embedded;
   TROUPE_RETURN_IF_ERROR(start_driver(embedded, std::nullopt));
   TROUPE_RETURN_IF_ERROR(start_workers(embedded, std::nullopt, actor, ""));
-  TROUPE_ASSIGN(PlannedRun planned, plan_noop_job("calls-noop", embedded.folder->path() + "/noop", 1, kHosts, 1));
+  TROUPE_ASSIGN(PlannedRun planned, plan_noop_job(JobMode::kNoopCalls, embedded.folder->path() + "/noop", 1, kHosts, 1));
   TROUPE_ASSIGN(const std::string id, embedded.driver->submit(std::move(planned.job)));
   std::promise<driver::JobUpdate> promise;
   std::future<driver::JobUpdate> ended = promise.get_future();

@@ -59,7 +59,7 @@ Result<std::vector<Sample>> watch(driver::Driver& driver, const std::string& job
 
 Result<ordered_json> bench_job(Embedded& embedded, const Flags& flags, bool rows) {
   const std::string folder = embedded.folder->path() + (rows ? "/rows" : "/noop");
-  TROUPE_ASSIGN(PlannedRun planned, plan_noop_job("dispatch", folder, flags.vision, flags.text, flags.steps));
+  TROUPE_ASSIGN(PlannedRun planned, plan_noop_job(JobMode::kDispatch, folder, flags.vision, flags.text, flags.steps));
   planned.job.command_json = nlohmann::json{{"rows", rows}}.dump();
   TROUPE_ASSIGN(const std::string job, embedded.driver->submit(std::move(planned.job)));
   std::promise<driver::JobUpdate> promise;

@@ -24,10 +24,12 @@ Result<driver::PlannedJob> plan_order(const driver::SubmitOrder& order, const Ma
   TROUPE_ASSIGN(JobSpec spec, parse_job_spec(order.job_yaml, "submitted job"));
   TROUPE_ASSIGN(PlannedRun run, plan_run(std::move(spec), &manifest));
   if (!fs::path(order.run_folder).is_absolute()) return invalid_argument("run folder '" + order.run_folder + "' is no absolute path");
-  if (order.mode != "train" && order.mode != "eval") return invalid_argument("mode '" + order.mode + "'; valid: train, eval");
+  TROUPE_ASSIGN(const JobMode mode, parse_job_mode(order.mode));
+  if (mode != JobMode::kTrain && mode != JobMode::kEval)
+    return invalid_argument("mode '" + order.mode + "'; valid: train, eval");
   TROUPE_RETURN_IF_ERROR(check_resume(run.spec, order.run_folder, order.resume));
   run.job.run_folder = order.run_folder;
-  run.job.mode = order.mode;
+  run.job.mode = mode;
   run.job.resume = order.resume;
   if (!order.command_json.empty()) run.job.command_json = order.command_json;
   return run.job;

@@ -1,14 +1,8 @@
 #include "cli/loop_program.h"
 
+#include "cli/exit_codes.h"
+
 namespace troupe::cli {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-/// For the hosts to end, after the loop has finished the job and left.
-constexpr std::chrono::seconds kFinish{20};
-
-}  // namespace
-
 Result<std::unique_ptr<LoopProgram>> LoopProgram::start(const std::vector<std::string>& arguments,
                                                         const std::string& driver, const std::string& job) {
   std::unique_ptr<LoopProgram> loop(new LoopProgram());
@@ -16,7 +10,7 @@ Result<std::unique_ptr<LoopProgram>> LoopProgram::start(const std::vector<std::s
   TROUPE_ASSIGN(loop->spawner_, worker::Spawner::create([state = loop->state_](int, int exit_code, int signal) {
                   {
                     std::lock_guard lock(state->mutex);
-                    state->ended = Ended{exit_code, signal, Clock::now()};
+                    state->ended = Ended{exit_code, signal};
                   }
                   state->changed.notify_all();
                 }));
@@ -27,6 +21,23 @@ Result<std::unique_ptr<LoopProgram>> LoopProgram::start(const std::vector<std::s
   return loop;
 }
 
+std::string LoopProgram::describe(const Ended& ended) const {
+  return "the loop " + program_ +
+         (ended.signal != 0 ? " was killed by signal " + std::to_string(ended.signal)
+                            : " exited with status " + std::to_string(ended.exit_code));
+}
+
+driver::LoopEnd LoopProgram::kind_of(const Ended& ended) const {
+  using driver::LoopEnd;
+  if (signal_ != 0 && ended.signal == 0) {
+    if (ended.exit_code == kExitSaved) return LoopEnd::kSaved;
+    if (ended.exit_code == kExitDone || ended.exit_code == kExitStopped || ended.exit_code == 128 + signal_)
+      return LoopEnd::kStopped;
+  }
+  if (signal_ != 0 && ended.signal == signal_) return LoopEnd::kStopped;
+  return ended.clean() ? LoopEnd::kLeft : LoopEnd::kFailed;
+}
+
 void LoopProgram::look(driver::Driver& driver, const std::string& job) {
   std::optional<Ended> ended;
   {
@@ -34,33 +45,27 @@ void LoopProgram::look(driver::Driver& driver, const std::string& job) {
     ended = state_->ended;
   }
   if (!ended || told_) return;
-  const bool clean = ended->signal == 0 && ended->exit_code == 0;
-  if (clean && Clock::now() < ended->at + kFinish) return;
   told_ = true;
-  if (signalled_ && !clean) {
-    static_cast<void>(driver.cancel(job, true));
-    return;
-  }
-  const std::string how = ended->signal != 0 ? "was killed by signal " + std::to_string(ended->signal)
-                                             : "exited with status " + std::to_string(ended->exit_code);
-  static_cast<void>(
-      driver.loop_failed(job, make_error(ErrorCode::kFailedPrecondition,
-                                         "the loop " + program_ + " " + how + " without having finished the job")));
+  static_cast<void>(driver.loop_ended(
+      job, kind_of(*ended),
+      make_error(ErrorCode::kFailedPrecondition, describe(*ended) + " without having finished the job")));
 }
 
-bool LoopProgram::leave(std::chrono::milliseconds timeout) {
-  bool clean;
+std::optional<std::string> LoopProgram::leave(std::chrono::milliseconds timeout) {
+  std::optional<Ended> ended;
   {
     std::unique_lock lock(state_->mutex);
     state_->changed.wait_for(lock, timeout, [this] { return state_->ended.has_value(); });
-    clean = state_->ended && state_->ended->signal == 0 && state_->ended->exit_code == 0;
+    ended = state_->ended;
   }
   spawner_.reset();
-  return clean;
+  if (!ended) return "the loop " + program_ + " did not leave within " + std::to_string(timeout.count() / 1000) + " s and was killed";
+  if (ended->clean()) return std::nullopt;
+  return describe(*ended);
 }
 
 void LoopProgram::signal(int number) {
-  signalled_ = true;
+  signal_ = number;
   spawner_->signal(pid_, number);
 }
 

@@ -20,19 +20,19 @@ class LoopProgram {
   /// `arguments`: [0] is the program's path. TROUPE_DRIVER and TROUPE_JOB are set for it.
   static Result<std::unique_ptr<LoopProgram>> start(const std::vector<std::string>& arguments,
                                                     const std::string& driver, const std::string& job);
-  /// Tells the driver when the program has ended without having finished the job: at once when it failed, 20 s after
-  /// its end when it did not. A program that ends by a signal that was passed on to it has been stopped, and the job
-  /// with it.
+  /// Tells the driver when the program has left. One that leaves by a signal that was passed on to it, or behind it with
+  /// status 0, 130 or 128 + the signal's number, has been stopped; with status 75 it has saved before.
   void look(driver::Driver& driver, const std::string& job);
   /// Passes a signal on.
   void signal(int number);
-  /// Gives the program time to leave by itself, then kills it. Whether it left with status 0.
-  bool leave(std::chrono::milliseconds timeout);
+  /// Gives the program time to leave by itself, then kills it. How it left, unless with status 0: "the loop PROGRAM
+  /// exited with status 3".
+  std::optional<std::string> leave(std::chrono::milliseconds timeout);
 
  private:
   struct Ended {
     int exit_code = 0, signal = 0;
-    std::chrono::steady_clock::time_point at;
+    bool clean() const { return exit_code == 0 && signal == 0; }
   };
   /// What the spawner's thread tells.
   struct State {
@@ -41,12 +41,15 @@ class LoopProgram {
     std::optional<Ended> ended;
   };
   LoopProgram() = default;
+  std::string describe(const Ended& ended) const;
+  driver::LoopEnd kind_of(const Ended& ended) const;
 
   std::shared_ptr<State> state_ = std::make_shared<State>();  // shared with the spawner's thread
   std::unique_ptr<worker::Spawner> spawner_;
   std::string program_;
   int pid_ = -1;
-  bool signalled_ = false, told_ = false;
+  int signal_ = 0;  // the last that was passed on
+  bool told_ = false;
 };
 
 }  // namespace troupe::cli

@@ -95,11 +95,11 @@ Result<Prepared> prepare(const RunOptions& options) {
 
 Status choose_folder(const RunOptions& options, const PlannedRun& prepared, driver::PlannedJob& job) {
   if (options.evaluate) {
-    job.mode = "eval";
+    job.mode = JobMode::kEval;
     job.command_json = nlohmann::json{{"show", options.show}, {"shuffle_images", options.shuffle_images}}.dump();
     job.name += "-eval";
   }
-  if (!options.loop.empty()) job.mode = "calls";
+  if (!options.loop.empty()) job.mode = JobMode::kCalls;
   TROUPE_ASSIGN(job.run_folder, choose_run_folder(job.name, options.run_dir, options.resume));
   TROUPE_RETURN_IF_ERROR(check_resume(prepared.spec, job.run_folder, options.resume));
   job.resume = options.resume;
@@ -177,11 +177,11 @@ int run_planned(const RunOptions& options, Prepared prepared) {
     if (made.ok())
       loop = std::move(*made);
     else
-      static_cast<void>(embedded.driver->loop_failed(*id, made.error()));
+      static_cast<void>(embedded.driver->loop_ended(*id, driver::LoopEnd::kFailed, made.error()));
   }
   obey_signals(*embedded.driver, *id, ended, console, loop.get());
   // A loop sees the end of its job at once: it has time for its last words.
-  const bool loop_done = !loop || loop->leave(kLastWords);
+  const std::optional<std::string> loop_fault = loop ? loop->leave(kLastWords) : std::nullopt;
   const JobUpdate end = ended.get();
   console.settle();
   if (options.evaluate && end.exit_code == kExitDone) {
@@ -190,7 +190,10 @@ int run_planned(const RunOptions& options, Prepared prepared) {
     return kExitDone;
   }
   const int exit_code = say_end(console, end, options.json, prepared.run.spec.places);
-  if (exit_code == kExitDone && !loop_done) return kExitFailed;
+  if (exit_code == kExitDone && loop_fault) {
+    console.line(*loop_fault + " after it had finished the job");
+    return kExitFailed;
+  }
   return started.ok() || exit_code == kExitRefused ? exit_code : kExitFailed;
 }
 

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "proto/rpc/error_message.h"
+#include "proto/rpc/message_batch.h"
+#include "proto/rpc/method_name.h"
 
 namespace troupe::client {
 namespace {
@@ -12,11 +14,6 @@ namespace {
 using std::chrono::milliseconds;
 /// Calls on their way, more are refused.
 constexpr size_t kMostWaiting = 65536;
-
-std::string method_name(int number) {
-  const auto* method = wire::Call::descriptor()->FindFieldByNumber(number);
-  return method ? method->name() : "nothing";
-}
 
 /// Numbers that a loop before this one has not used.
 uint64_t first_object() {
@@ -112,6 +109,10 @@ std::shared_ptr<CallSet> Session::send(std::vector<Outgoing> calls, milliseconds
   {
     std::lock_guard lock(mutex_);
     if (closed_) set->error_ = cancelled("the job was closed by its loop");
+    for (size_t i = 0; i < calls.size(); ++i)
+      if (const size_t size = calls[i].call.ByteSizeLong(); size > kLargestCallBytes)
+        set->error_ = invalid_argument(name_of(set->names_[i]) + " takes " + std::to_string(size) +
+                                       " bytes of arguments; valid: up to " + std::to_string(kLargestCallBytes));
     if (waiting_.size() + calls.size() > kMostWaiting)
       set->error_ = make_error(
           ErrorCode::kResourceExhausted,

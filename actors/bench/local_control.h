@@ -27,6 +27,7 @@ class LocalControl : public HostControl {
   void report_evaluation(int64_t, const std::string&) override {}
   void report_event(const std::string&, const std::string&) override {}
   void report_error(const Error&) override {}
+  void report_finishing() override {}
   Status report_finished(const std::string&) override { return {}; }
   void publish_progress(int64_t, const char*, int, int) override {}
   Result<ClockOffset> measure_clock() override { return ClockOffset{}; }

@@ -92,7 +92,7 @@ struct BenchHost {
 Result<std::unique_ptr<BenchHost>> make_host(const BenchFlags& flags) {
   HostAssignment assignment;
   assignment.job_id = "bench";
-  assignment.mode = "train";
+  assignment.mode = JobMode::kTrain;
   assignment.generation = Generation(1);
   assignment.slots = {{"local", 0, flags.device, flags.threads, "127.0.0.1"}};
   assignment.group_slots = {{0}, {0}};
@@ -106,10 +106,9 @@ Result<std::unique_ptr<BenchHost>> make_host(const BenchFlags& flags) {
   host->actors.push_back(std::make_unique<VisionActor>(*host->job, 0, 0, *host->boundary));
   host->actors.push_back(std::make_unique<TextActor>(*host->job, 1, 0, *host->boundary));
   for (size_t a = 0; a < host->actors.size(); ++a) {
-    count_allocations_for(static_cast<int>(a) + 1);
+    const AllocationOwner owner(static_cast<int>(a) + 1);
     TROUPE_RETURN_IF_ERROR(host->actors[a]->set_up());
   }
-  count_allocations_for(0);
   return host;
 }
 

@@ -1,6 +1,7 @@
 #include "actors/calls/batch_calls.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace troupe {
 namespace {
@@ -48,7 +49,8 @@ Status BatchCalls::check_samples(const wire::BeginBatchRequest& request) const {
     if (held_out_.contains(sample))
       return invalid_argument("sample " + std::to_string(sample) + " is held out for evaluation (eval.split)");
   }
-  if (!(request.scale() >= 0)) return invalid_argument("scale " + std::to_string(request.scale()) + " is negative");
+  if (!(request.scale() >= 0) || !std::isfinite(request.scale()))
+    return invalid_argument("scale " + std::to_string(request.scale()) + "; valid: a finite number from 0");
   return {};
 }
 
@@ -93,6 +95,12 @@ Status BatchCalls::check_unit(const Actor& actor, int unit, Stage expected, cons
   return make_error(ErrorCode::kFailedPrecondition, std::string(verb) + " of " + name(actor, unit) + ": " + done);
 }
 
+Status BatchCalls::check_batch(const wire::TensorHandle& handle) const {
+  if (handle.batch() == batch_) return {};
+  return make_error(ErrorCode::kFailedPrecondition, "tensor handle " + describe(handle) + " is not of batch " +
+                                                        std::to_string(batch_) + ", which is under way");
+}
+
 std::set<int> BatchCalls::peers_of(const Actor& actor, int unit) const {
   if (is_encoder(actor)) {
     const auto& fed = feeds_[static_cast<size_t>(unit)];
@@ -110,18 +118,12 @@ Status BatchCalls::place(Actor& actor, int unit, const google::protobuf::Repeate
   const auto layout = gradient ? wire::TensorHandle::ROW_GRADIENTS : wire::TensorHandle::ROWS;
   std::set<int> named;
   for (const wire::TensorHandle& handle : handles) {
-    if (handle.generation() != job_.assignment.generation.value)
-      return make_error(ErrorCode::kAborted, "tensor handle " + describe(handle) + " is of generation " +
-                                                 std::to_string(handle.generation()) +
-                                                 ", which has ended; the job runs generation " +
-                                                 std::to_string(job_.assignment.generation.value));
+    TROUPE_RETURN_IF_ERROR(check_generation(handle, job_.assignment.generation));
     if (handle.group() != producer || handle.layout() != layout)
       return invalid_argument("tensor handle " + describe(handle) + " cannot go into " + name(actor, unit) +
                               "; valid: " + (gradient ? "row gradients of group " : "rows of group ") +
                               job_.group(producer).name);
-    if (handle.batch() != batch_)
-      return make_error(ErrorCode::kFailedPrecondition, "tensor handle " + describe(handle) + " is not of batch " +
-                                                            std::to_string(batch_) + ", which is under way");
+    TROUPE_RETURN_IF_ERROR(check_batch(handle));
     named.insert(handle.unit());
   }
   const std::set<int> peers = peers_of(actor, unit);
@@ -207,9 +209,7 @@ Result<wire::SendRowsReply> BatchCalls::send_rows(Actor& actor, const wire::Send
   TROUPE_ASSIGN(const at::Tensor rows, handles_.find(handle));
   if (handle.group() != actor.group() || handle.rank() != actor.rank())
     return invalid_argument("tensor handle " + describe(handle) + " is not of " + name(actor, handle.unit()));
-  if (handle.batch() != batch_)
-    return make_error(ErrorCode::kFailedPrecondition, "tensor handle " + describe(handle) + " is not of batch " +
-                                                          std::to_string(batch_) + ", which is under way");
+  TROUPE_RETURN_IF_ERROR(check_batch(handle));
   const std::set<int> peers = peers_of(actor, handle.unit());
   if (!peers.contains(request.to_unit()))
     return invalid_argument("tensor handle " + describe(handle) + " has no row for unit " +

@@ -40,6 +40,7 @@ class BatchCalls {
   bool is_encoder(const Actor& actor) const { return actor.group() == job_.encoder; }
   std::string name(const Actor& actor, int unit) const;
   Status check_samples(const wire::BeginBatchRequest& request) const;
+  Status check_batch(const wire::TensorHandle& handle) const;
   Status check_unit(const Actor& actor, int unit, Stage expected, const char* verb);
   /// The units at the other end of the boundary that belong to `unit` of the actor's group.
   std::set<int> peers_of(const Actor& actor, int unit) const;

@@ -1,9 +1,12 @@
 #include "actors/calls/call_target.h"
 
+#include <cmath>
+
 #include "actors/host/checkpointing.h"
 #include "actors/host/memory.h"
 #include "base/checkpoint/checkpoint_folder.h"
 #include "proto/rpc/error_message.h"
+#include "proto/rpc/method_name.h"
 
 namespace troupe {
 namespace {
@@ -18,13 +21,6 @@ Status put(Result<Reply> reply, Reply* into) {
 }
 
 }  // namespace
-
-const char* method_name(const wire::Call& call) {
-  const auto* oneof = wire::Call::descriptor()->FindOneofByName("arguments");
-  for (int i = 0; i < oneof->field_count(); ++i)
-    if (oneof->field(i)->number() == static_cast<int>(call.arguments_case())) return oneof->field(i)->name().c_str();
-  return "nothing";
-}
 
 CallTarget::CallTarget(Host& host, HandleTable& handles)
     : host_(host), job_(host.job()), handles_(handles), batch_(host, handles) {}
@@ -43,7 +39,7 @@ wire::Answer CallTarget::carry_out(const wire::Call& call, HandleTable::Clock::t
     }
   }();
   if (status.ok()) return answer;
-  Error error = wrap(status.error(), std::string("call ") + method_name(call));
+  Error error = wrap(status.error(), "call " + method_name(call.arguments_case()));
   if (error.origin.empty())
     error.origin = call.group() >= 0 && call.group() < static_cast<int>(job_.spec.groups.size())
                        ? job_.group(call.group()).name + "/" + std::to_string(call.rank())
@@ -62,13 +58,14 @@ Status CallTarget::dispatch(const wire::Call& call, HandleTable::Clock::time_poi
     return make_error(ErrorCode::kAborted, "it is of generation " + std::to_string(call.generation()) +
                                                ", which has ended; the job runs generation " +
                                                std::to_string(job_.assignment.generation.value));
-  if (HandleTable::Clock::now() >= deadline)
+  // What all ranks or hosts do together is done late rather than by some of them.
+  if ((call.has_describe() || call.has_read_tensor()) && HandleTable::Clock::now() >= deadline)
     return deadline_exceeded("its time was over before the calls ahead of it were done; it was not carried out");
   if (call.has_finish()) {
     *answer.mutable_finish() = finish(call.finish());
     return {};
   }
-  if (is_noop(job_.assignment))
+  if (is_noop(job_.assignment.mode))
     return make_error(ErrorCode::kFailedPrecondition, "the actors of this bench do nothing but echo");
   switch (call.arguments_case()) {
     case wire::Call::kBeginBatch:
@@ -84,14 +81,12 @@ Status CallTarget::dispatch(const wire::Call& call, HandleTable::Clock::time_poi
     default:
       break;
   }
-  TROUPE_ASSIGN(Actor * actor, actor_of(call));
-  job_.control->publish_progress(batch_.batch(), method_name(call), actor->group(), actor->rank());
-  size_t position = 0;
-  while (host_.actors()[position].get() != actor) ++position;
-  count_allocations_for(static_cast<int>(position) + 1);
-  const Status done = dispatch_to(*actor, call, deadline, answer);
-  count_allocations_for(0);
-  return done;
+  TROUPE_ASSIGN(const size_t position, position_of(call));
+  Actor& actor = *host_.actors()[position];
+  job_.control->publish_progress(batch_.batch(), method_name(call.arguments_case()).c_str(), actor.group(),
+                                 actor.rank());
+  const AllocationOwner owner(static_cast<int>(position) + 1);
+  return dispatch_to(actor, call, deadline, answer);
 }
 
 Status CallTarget::dispatch_to(Actor& actor, const wire::Call& call, HandleTable::Clock::time_point deadline,
@@ -117,7 +112,7 @@ Status CallTarget::dispatch_to(Actor& actor, const wire::Call& call, HandleTable
 
 Result<Actor*> CallTarget::actor_of(const wire::Call& call) const {
   for (const auto& actor : host_.actors())
-    if (actor->group() == call.group() && actor->rank() == call.rank()) return actor.get();
+    if (actor.group() == call.group() && actor.rank() == call.rank()) return position;
   return not_found("group " + std::to_string(call.group()) + " rank " + std::to_string(call.rank()) +
                    " does not live on slot " + std::to_string(job_.assignment.self.value));
 }
@@ -165,12 +160,17 @@ Result<wire::UpdateReply> CallTarget::update(Actor& actor, const wire::UpdateReq
                       "nothing in group " + job_.group(actor.group()).name + " is trained");
   if (request.number() < 1)
     return invalid_argument("update number " + std::to_string(request.number()) + "; valid: 1 and more");
-  if (!(request.gradient_scale() > 0))
-    return invalid_argument("gradient_scale " + std::to_string(request.gradient_scale()) + " is not above 0");
+  if (!(request.gradient_scale() > 0) || !std::isfinite(request.gradient_scale()))
+    return invalid_argument("gradient_scale " + std::to_string(request.gradient_scale()) +
+                            "; valid: a finite number above 0");
   std::map<std::string, double> rates(request.learning_rate().begin(), request.learning_rate().end());
   for (const std::string& component : job_.group(actor.group()).components)
     if (job_.spec.components.at(component).train && !rates.contains(component))
       return invalid_argument("learning_rate has no entry for component '" + component + "', which is trained");
+  for (const auto& [component, rate] : rates)
+    if (!(rate >= 0) || !std::isfinite(rate))
+      return invalid_argument("learning_rate of component '" + component + "' is " + std::to_string(rate) +
+                              "; valid: a finite number from 0");
   actor.optimizer()->update(request.number(), rates, request.gradient_scale());
   actor.optimizer()->gather_weights();
   return wire::UpdateReply();
@@ -184,7 +184,7 @@ Result<wire::ReadTensorReply> CallTarget::read(const wire::ReadTensorRequest& re
                             std::to_string(kMostReadBytes));
   const at::Tensor here = tensor.cpu().contiguous();
   wire::ReadTensorReply reply;
-  reply.set_dtype(request.tensor().dtype());
+  reply.set_dtype(handle_dtype(tensor));
   for (int64_t size : here.sizes()) reply.add_shape(size);
   reply.set_data(here.const_data_ptr(), here.nbytes());
   return reply;

@@ -9,8 +9,8 @@ namespace troupe {
 class CallTarget {
  public:
   CallTarget(Host& host, HandleTable& handles);
-  /// The answer to one call; what goes wrong is an error in it, with the rank as its origin. A call whose deadline has
-  /// passed is not carried out.
+  /// The answer to one call; what goes wrong is an error in it, with the rank as its origin. A call that concerns this
+  /// host alone is not carried out once its deadline has passed.
   wire::Answer carry_out(const wire::Call& call, HandleTable::Clock::time_point deadline);
   /// A loop has said that it is done.
   bool finished() const { return finished_; }
@@ -21,7 +21,8 @@ class CallTarget {
   Status dispatch(const wire::Call& call, HandleTable::Clock::time_point deadline, wire::Answer& answer);
   Status dispatch_to(Actor& actor, const wire::Call& call, HandleTable::Clock::time_point deadline,
                      wire::Answer& answer);
-  Result<Actor*> actor_of(const wire::Call& call) const;
+  /// Of the actor that the call names, among this host's.
+  Result<size_t> position_of(const wire::Call& call) const;
   wire::DescribeReply describe_actor(Actor& actor) const;
   Result<wire::ReduceReply> reduce(Actor& actor);
   Result<wire::UpdateReply> update(Actor& actor, const wire::UpdateRequest& request);
@@ -37,8 +38,5 @@ class CallTarget {
   bool finished_ = false;
   int64_t steps_ = 0, calls_ = 0;
 };
-
-/// What a method is called in messages: "forward".
-const char* method_name(const wire::Call& call);
 
 }  // namespace troupe

@@ -8,13 +8,21 @@ namespace {
 
 constexpr size_t kExpiredRemembered = 1024;
 
-const char* dtype_name(at::ScalarType type) {
-  if (type == at::kFloat) return "fp32";
-  if (type == at::kBFloat16) return "bf16";
-  return c10::toString(type);
+}  // namespace
+
+const char* handle_dtype(const at::Tensor& tensor) {
+  if (tensor.scalar_type() == at::kFloat) return "fp32";
+  if (tensor.scalar_type() == at::kBFloat16) return "bf16";
+  return c10::toString(tensor.scalar_type());
 }
 
-}  // namespace
+Status check_generation(const wire::TensorHandle& handle, Generation running) {
+  if (handle.generation() == running.value) return {};
+  return make_error(ErrorCode::kAborted, "tensor handle " + describe(handle) + " is of generation " +
+                                             std::to_string(handle.generation()) +
+                                             ", which has ended; the job runs generation " +
+                                             std::to_string(running.value));
+}
 
 std::string describe(const wire::TensorHandle& h) {
   return "group " + std::to_string(h.group()) + " rank " + std::to_string(h.rank()) + " #" +
@@ -29,7 +37,7 @@ void HandleTable::set_lease(std::chrono::milliseconds lease) {
 
 Status HandleTable::add(wire::TensorHandle& handle, at::Tensor tensor, Clock::time_point now) {
   handle.set_generation(generation_.value);
-  handle.set_dtype(dtype_name(tensor.scalar_type()));
+  handle.set_dtype(handle_dtype(tensor));
   handle.clear_shape();
   for (int64_t size : tensor.sizes()) handle.add_shape(size);
   if (handle.object() == 0) return invalid_argument("the result has no object number; valid: 1 and more");
@@ -42,10 +50,7 @@ Status HandleTable::add(wire::TensorHandle& handle, at::Tensor tensor, Clock::ti
 }
 
 Result<at::Tensor> HandleTable::find(const wire::TensorHandle& handle) const {
-  if (handle.generation() != generation_.value)
-    return make_error(ErrorCode::kAborted,
-                      "tensor handle " + describe(handle) + " is of generation " + std::to_string(handle.generation()) +
-                          ", which has ended; the job runs generation " + std::to_string(generation_.value));
+  TROUPE_RETURN_IF_ERROR(check_generation(handle, generation_));
   std::lock_guard lock(mutex_);
   const auto at = objects_.find({handle.object(), handle.group(), handle.rank()});
   if (at == objects_.end()) {
@@ -58,6 +63,11 @@ Result<at::Tensor> HandleTable::find(const wire::TensorHandle& handle) const {
   if (made.batch() != handle.batch() || made.unit() != handle.unit() || made.layout() != handle.layout())
     return invalid_argument("tensor handle " + describe(handle) + ": that object is " + describe(made));
   return at->second.tensor;
+}
+
+void HandleTable::renew_all(Clock::time_point now) {
+  std::lock_guard lock(mutex_);
+  for (auto& [id, object] : objects_) object.ends = now + lease_;
 }
 
 void HandleTable::renew(const google::protobuf::RepeatedField<uint64_t>& objects, Clock::time_point now) {

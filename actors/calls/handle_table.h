@@ -33,6 +33,8 @@ class HandleTable {
   /// The tensor of a handle of this host. Aborted: of another generation; NotFound: released, never made here, or
   /// expired (it says which); InvalidArgument: the handle's batch, unit or layout is not that of the object.
   Result<at::Tensor> find(const wire::TensorHandle& handle) const;
+  /// All of them.
+  void renew_all(Clock::time_point now);
   void renew(const google::protobuf::RepeatedField<uint64_t>& objects, Clock::time_point now);
   void release(const google::protobuf::RepeatedField<uint64_t>& objects);
   /// Lets go of what was not renewed in time.
@@ -55,6 +57,10 @@ class HandleTable {
   int64_t expired_count_ = 0;
 };
 
+/// "fp32" or "bf16"; what c10 calls it for others.
+const char* handle_dtype(const at::Tensor& tensor);
+/// Aborted when the handle is of another generation.
+Status check_generation(const wire::TensorHandle& handle, Generation running);
 /// How messages name a handle: "group 0 rank 1 #3 (batch 2, unit 0)".
 std::string describe(const wire::TensorHandle& handle);
 

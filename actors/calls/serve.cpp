@@ -44,7 +44,7 @@ Status finish(Host& host, HostControl& control, const CallTarget& target, const 
   for (const std::string& handle : leaked)
     control.report_event("handle_leaked", nlohmann::json{{"handle", handle}}.dump());
   const JobContext& job = host.job();
-  if (job.spec.checkpoint.export_at_end && !is_noop(job.assignment))
+  if (job.spec.checkpoint.export_at_end && !is_noop(job.assignment.mode))
     TROUPE_RETURN_IF_ERROR(export_checkpoint(job, host.actors(), job.assignment.run_folder + "/export"));
   TROUPE_RETURN_IF_ERROR(host.boundary().close());
   const std::string slot = std::to_string(job.assignment.self.value);
@@ -54,6 +54,12 @@ Status finish(Host& host, HostControl& control, const CallTarget& target, const 
                                  {"handles_leaked", {{slot, leaked.size()}}},
                                  {"handles_expired", {{slot, handles.expired_count()}}}};
   return control.report_finished(result.dump());
+}
+
+void carry_out(const IncomingCall& incoming, CallTarget& target, CallPort& port, HostControl& control) {
+  wire::Answer answer = target.carry_out(incoming.call, incoming.deadline);
+  if (target.finished()) control.report_finishing();  // ahead of the answer: the loop may leave behind it
+  port.answer(incoming.session, std::move(answer));
 }
 
 }  // namespace
@@ -77,10 +83,14 @@ Status serve_calls(Host& host, HostControl& control) {
     if (came && !incoming.released.empty())
       handles.release(incoming.released);
     else if (came)
-      port->answer(incoming.session, target.carry_out(incoming.call, incoming.deadline));
+      carry_out(incoming, target, *port, control);
     if (const auto now = Clock::now(); now >= next_look) {
       if (control.stop_requested()) return cancelled("the job is stopping");
-      handles.expire(now);
+      // While calls wait in the loop's process, so do its renewals.
+      if (port->full())
+        handles.renew_all(now);
+      else
+        handles.expire(now);
       next_look = now + kLook;
     }
   }

@@ -21,12 +21,19 @@ void fill_master(const OptimizerPiece& piece, const at::Tensor& source) {
 }
 
 /// A weight that is NaN or infinite makes every loss NaN; the file is to blame, not what is trained from it.
-Status check_finite(const LocalParameter& p, const FolderTensor& tensor) {
-  if (p.weight.numel() == 0) return {};
-  const auto [least, largest] = at::aminmax(p.weight);  // both are NaN when any element is
-  if (std::isfinite(least.item<double>()) && std::isfinite(largest.item<double>())) return {};
-  return invalid_argument(tensor.file->path() + ": tensor " + tensor.info->name +
-                          " has elements that are NaN or infinite; valid: a folder whose weights are all finite");
+bool all_finite(const at::Tensor& tensor) {
+  if (tensor.numel() == 0) return true;
+  const auto [least, largest] = at::aminmax(tensor);  // both are NaN when any element is
+  return std::isfinite(least.item<double>()) && std::isfinite(largest.item<double>());
+}
+/// `source`: the part of the file's tensor that the weight was made of.
+Status check_finite(const LocalParameter& p, const at::Tensor& source, const FolderTensor& tensor) {
+  if (all_finite(p.weight)) return {};
+  const std::string which = tensor.file->path() + ": tensor " + tensor.info->name;
+  if (all_finite(source))
+    return invalid_argument(which + " has elements beyond what the compute dtype holds; valid: model.dtype: fp32, or "
+                            "smaller weights");
+  return invalid_argument(which + " has elements that are NaN or infinite; valid: a folder whose weights are all finite");
 }
 
 }  // namespace
@@ -40,7 +47,7 @@ Status load_pretrained(ParameterStore& store, const std::string& folder, GroupOp
       TROUPE_CHECK(tensor != nullptr && tensor->info->shape == p.decl.shape);
       const at::Tensor source = global_part(checkpoint::mapped_tensor(*tensor->file, *tensor->info), p.slice, p.slice.begin, p.slice.end);
       local_part(p.weight, p.slice, p.slice.begin, p.slice.end).copy_(source);
-      TROUPE_RETURN_IF_ERROR(check_finite(p, *tensor));
+      TROUPE_RETURN_IF_ERROR(check_finite(p, source, *tensor));
     }
     if (optimizer == nullptr) return {};
     for (const OptimizerPiece& piece : optimizer->pieces()) {

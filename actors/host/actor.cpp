@@ -56,7 +56,7 @@ Status Actor::set_up() {
   TROUPE_ASSIGN(world_, create_group_world(std::move(options), job_.device, job_.control->store()));
   job_.control->report_phase("loading the weights of group " + group.name);
   store_ = std::make_unique<ParameterStore>(job_.config, store_options(job_, group, rank_, job_.device));
-  const bool training = job_.trained(group_) && trains(job_.assignment);
+  const bool training = job_.trained(group_) && trains(job_.assignment.mode);
   if (job_.spec.model.init == ModelInit::kRandom) initialise_random(*store_, job_.spec.training.seed);
   if (training) optimizer_ = create_group_optimizer(*store_, *world_, job_.spec.training.optimizer, group.zero);
   if (job_.spec.model.init == ModelInit::kPretrained)

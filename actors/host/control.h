@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/job_mode.h"
 #include "base/rendezvous/kv_store.h"
 #include "base/result.h"
 #include "base/trace/host_trace.h"
@@ -26,8 +27,7 @@ struct SlotInfo {
 /// Everything that a host derives its work from. Sent once a generation.
 struct HostAssignment {
   std::string job_id;
-  std::string mode;  // "train" | "eval" | "calls" (a loop of one's own drives it), and for benches, whose actors are
-                     // no-ops, "dispatch" (training) and "calls-noop"
+  JobMode mode = JobMode::kTrain;
   std::string run_folder;
   std::string job_yaml;  // the spec as resolved
   Generation generation;
@@ -40,17 +40,6 @@ struct HostAssignment {
   std::string resume_from;                    // checkpoint folder, or ""
   std::string command_json;                   // extra arguments of eval and other modes, "{}" when none
 };
-
-/// Whether the job's actors do nothing: what is measured is all that is around them.
-inline bool is_noop(const HostAssignment& assignment) {
-  return assignment.mode == "dispatch" || assignment.mode == "calls-noop";
-}
-/// Whether the hosts wait for calls instead of running the recorded loop.
-inline bool serves_calls(const HostAssignment& assignment) {
-  return assignment.mode == "calls" || assignment.mode == "calls-noop";
-}
-/// Whether weights change.
-inline bool trains(const HostAssignment& assignment) { return assignment.mode == "train" || assignment.mode == "calls"; }
 
 /// Grants are monotone and never revoked: the host may run every step up to `run_through`; `stop_after` (>= 0) is the
 /// last step of all: after it the host finishes in order. `save_at` (>= 0): write a checkpoint after that step.
@@ -89,6 +78,8 @@ class HostControl {
   virtual void report_evaluation(int64_t step, const std::string& json) = 0;
   /// A line for events.jsonl: kind and JSON details.
   virtual void report_event(const std::string& kind, const std::string& json) = 0;
+  /// A loop of one's own has said that it is done: what is left is this host's business, and may take its time.
+  virtual void report_finishing() = 0;
   /// Ends the job with this cause. The process exits afterwards.
   virtual void report_error(const Error& error) = 0;
   /// All work done; `result_json` goes to result.json. Blocks until it is delivered.

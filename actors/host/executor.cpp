@@ -168,9 +168,10 @@ Result<StepOutcome> Executor::run(const Program& program, StepInput& input, int6
   };
   work.account = [&](const Instruction& i, double seconds) { outcome.seconds[{i.group, i.op}] += seconds; };
   work.perform = [&](const Instruction& i, size_t a) {
-    count_allocations_for(static_cast<int>(a) + 1);
-    const Status done = run_instruction(i, *actors_[a], updates, outcome);
-    count_allocations_for(0);
+    const Status done = [&] {
+      const AllocationOwner owner(static_cast<int>(a) + 1);
+      return run_instruction(i, *actors_[a], updates, outcome);
+    }();
     if (fence_ && done.ok()) synchronise(job_.device);
     return done;
   };

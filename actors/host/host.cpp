@@ -69,7 +69,7 @@ Status Host::make_actors() {
   for (size_t g = 0; g < groups.size(); ++g)
     for (size_t r = 0; r < groups[g].size(); ++r) {
       if (SlotId(groups[g][r]) != job_->assignment.self) continue;
-      if (is_noop(job_->assignment)) {
+      if (is_noop(job_->assignment.mode)) {
         actors_.push_back(
             std::make_unique<NoopActor>(*job_, static_cast<int>(g), static_cast<int>(r), *boundary_, with_rows));
       } else if (static_cast<int>(g) == job_->encoder) {
@@ -79,23 +79,22 @@ Status Host::make_actors() {
       }
     }
   for (size_t a = 0; a < actors_.size(); ++a) {
-    count_allocations_for(owner_of(a));
+    const AllocationOwner owner(owner_of(a));
     TROUPE_RETURN_IF_ERROR(actors_[a]->set_up());
   }
-  count_allocations_for(0);
   executor_ = std::make_unique<Executor>(*job_, actors_, *boundary_);
   return {};
 }
 
 std::vector<FeedMember> Host::members() const {
   std::vector<FeedMember> result;
-  if (is_noop(job_->assignment)) return result;  // no-ops look at no input
+  if (is_noop(job_->assignment.mode)) return result;  // no-ops look at no input
   for (const auto& actor : actors_) result.push_back({actor->group(), actor->rank()});
   return result;
 }
 
 Status Host::run() {
-  if (job_->assignment.mode == "eval") return run_evaluation();
+  if (job_->assignment.mode == JobMode::kEval) return run_evaluation();
   return train();
 }
 

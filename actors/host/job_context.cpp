@@ -41,7 +41,7 @@ Status open_data(JobContext& job) {
   }
   if (job.spec.eval.max_samples > 0 && static_cast<int64_t>(job.eval_samples.size()) > job.spec.eval.max_samples)
     job.eval_samples.resize(static_cast<size_t>(job.spec.eval.max_samples));
-  if (job.training_samples.empty() && trains(a))
+  if (job.training_samples.empty() && trains(a.mode))
     return invalid_argument("data.sources: no sample is left to train on");
   return {};
 }
@@ -76,7 +76,7 @@ Result<std::unique_ptr<JobContext>> make_job_context(HostControl& control) {
     return invalid_argument("groups: vision and text must be trained by two different groups");
   control.report_phase("opening the data");
   TROUPE_RETURN_IF_ERROR(open_data(*job));
-  job->training = is_noop(job->assignment) ? record_dispatch_loop(job->spec) : record_training_loop(job->spec);
+  job->training = is_noop(job->assignment.mode) ? record_dispatch_loop(job->spec) : record_training_loop(job->spec);
   job->evaluation = record_evaluation_loop(job->spec);
   job->steps = training_steps(job->spec, static_cast<int64_t>(job->training_samples.size()));
   return job;

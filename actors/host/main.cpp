@@ -31,7 +31,7 @@ std::string describe_host(const HostAssignment& assignment) {
 Status serve(HostControl& control) {
   try {
     TROUPE_ASSIGN(const auto host, Host::create(control));
-    return serves_calls(control.assignment()) ? serve_calls(*host, control) : host->run();
+    return serves_calls(control.assignment().mode) ? serve_calls(*host, control) : host->run();
   } catch (const ErrorException& e) {
     return e.error;
   } catch (const std::exception& e) {

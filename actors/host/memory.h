@@ -22,6 +22,14 @@ void charge_by_meter(MemoryMeter meter);
 
 /// Allocations from now on belong to `owner` (0..63) until the next call. Owner thread only.
 void count_allocations_for(int owner);
+/// Allocations of a scope belong to `owner`, those behind it to nobody (0), however it is left. Owner thread only.
+class AllocationOwner {
+ public:
+  explicit AllocationOwner(int owner) { count_allocations_for(owner); }
+  ~AllocationOwner() { count_allocations_for(0); }
+  AllocationOwner(const AllocationOwner&) = delete;
+  AllocationOwner& operator=(const AllocationOwner&) = delete;
+};
 /// Live bytes of an owner, and the most since the last call of reset_peak; read while another owner is counted for.
 int64_t live_bytes(int owner);
 int64_t peak_bytes(int owner);

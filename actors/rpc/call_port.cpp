@@ -7,11 +7,14 @@
 
 #include <deque>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 #include "proto/rpc/calls.grpc.pb.h"
 #include "proto/rpc/channel.h"
 #include "proto/rpc/error_message.h"
 #include "proto/rpc/event_queue.h"
+#include "proto/rpc/message_batch.h"
 
 namespace troupe {
 namespace {
@@ -30,7 +33,9 @@ struct Stream {
   grpc::ServerAsyncReaderWriter<wire::FromHost, wire::ToHost> io{&context};
   EventHandler accepted, read, written, finished;
   wire::ToHost incoming;
-  wire::FromHost current, next;  // on its way; what follows
+  wire::FromHost current;               // on its way
+  std::deque<wire::Answer> next;        // what follows
+  std::optional<wire::ErrorMessage> refusal;
   uint64_t session = 0;          // 0: not greeted yet, or refused
   bool reading = false, writing = false, ending = false, finishing = false, done = false;
 
@@ -41,18 +46,19 @@ struct Stream {
   /// Writes what there is to write; then, when the stream is ending, ends it.
   void go_on() {
     if (writing || finishing) return;
-    if (next.answers_size() > 0 || next.has_refused()) {
+    if (!next.empty() || refusal) {
       writing = true;
-      current.Swap(&next);
-      next.Clear();
+      current.Clear();
+      take_batch(next, current.mutable_answers());
+      if (next.empty() && refusal) *current.mutable_refused() = *std::exchange(refusal, std::nullopt);
       io.Write(current, &written);
     } else if (ending) {
       finishing = true;
       io.Finish(grpc::Status::OK, &finished);
     }
   }
-  void end(const std::optional<Error>& refusal = std::nullopt) {
-    if (refusal && !ending) *next.mutable_refused() = to_message(*refusal);
+  void end(const std::optional<Error>& why = std::nullopt) {
+    if (why && !ending) refusal = to_message(*why);
     ending = true;
     go_on();
   }
@@ -121,11 +127,16 @@ class GrpcCallPort final : public CallPort {
     return true;
   }
 
+  bool full() override {
+    std::lock_guard lock(mutex_);
+    return paused_;
+  }
+
   void answer(uint64_t session, wire::Answer answer) override {
     {
       std::lock_guard lock(mutex_);
       if (!loop_ || session != loop_->session || loop_->ending) return;
-      loop_->next.add_answers()->Swap(&answer);
+      loop_->next.emplace_back().Swap(&answer);
       loop_->go_on();
     }
     if (behind()) queue_->work_off([this] { return !behind(); });  // the one before has most likely left
@@ -134,7 +145,7 @@ class GrpcCallPort final : public CallPort {
  private:
   bool behind() {
     std::lock_guard lock(mutex_);
-    return loop_ && loop_->next.answers_size() > 0;
+    return loop_ && !loop_->next.empty();
   }
   /// Waits for another stream.
   void accept_next() {
@@ -171,7 +182,8 @@ class GrpcCallPort final : public CallPort {
     stream.writing = false;
     if (shut_) return;
     if (!ok) {
-      stream.next.Clear();
+      stream.next.clear();
+      stream.refusal.reset();
       stream.ending = true;
     }
     stream.go_on();

@@ -27,8 +27,8 @@ struct LeaseEvents {
 };
 
 /// Thread-safe. Serves one loop at a time: while its stream lives, another is refused by name. Calls are taken in the
-/// order in which they were sent; at most 4,096 wait here, further ones in the sender's process. Answers that are given
-/// while one is on its way leave together.
+/// order in which they were sent; at 4,096 that wait here, further ones wait in the sender's process. Answers that are
+/// given while one is on its way leave together, up to 1 MiB of them.
 class CallPort {
  public:
   /// `address`: "unix:PATH"; the socket's folder is private to the user, nothing else is checked.
@@ -37,6 +37,8 @@ class CallPort {
   virtual ~CallPort() = default;
   /// The next call; false when none came within `timeout`.
   virtual bool take(IncomingCall& call, std::chrono::milliseconds timeout) = 0;
+  /// As many calls wait as may: nothing more is read, renewals neither.
+  virtual bool full() = 0;
   /// Dropped when the session has ended.
   virtual void answer(uint64_t session, wire::Answer answer) = 0;
 };

@@ -60,11 +60,11 @@ Result<HostArguments> parse_arguments(int argc, char** argv) {
   return arguments;
 }
 
-HostAssignment to_assignment(const wire::HostCommand& command) {
+Result<HostAssignment> to_assignment(const wire::HostCommand& command) {
   const wire::Assignment& from = command.assignment();
   HostAssignment to;
   to.job_id = from.job_id();
-  to.mode = from.mode();
+  TROUPE_ASSIGN(to.mode, parse_job_mode(from.mode()));
   to.run_folder = from.run_folder();
   to.job_yaml = from.job_yaml();
   to.generation = Generation(command.generation());
@@ -141,6 +141,12 @@ class RpcHostControl final : public HostControl {
     message.set_ready(true);
     post(std::move(message));
     log_->line("ready");
+  }
+  void report_finishing() override {
+    wire::HostMessage message;
+    message.set_finishing(true);
+    post(std::move(message));
+    log_->line("finishing");
   }
   void report_prepared(int64_t step, const std::vector<int64_t>& bad_samples) override {
     std::lock_guard lock(mutex_);
@@ -362,7 +368,12 @@ class RpcHostControl final : public HostControl {
     if (command.has_clock()) {
       clock_answer_ = {command.clock().host_ns(), command.clock().driver_ns(), TraceLog::now_ns()};
     } else if (command.has_assignment() && !assigned_) {
-      assignment_ = to_assignment(command);
+      Result<HostAssignment> assignment = to_assignment(command);
+      if (!assignment.ok()) {
+        refused_ = assignment.error();
+        return;
+      }
+      assignment_ = std::move(*assignment);
       grant_.generation = assignment_.generation;
       assigned_ = true;
     } else if (command.has_grant() && command.generation() == assignment_.generation.value) {

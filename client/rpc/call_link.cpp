@@ -4,12 +4,14 @@
 #include <grpcpp/support/async_stream.h>
 
 #include <algorithm>
+#include <deque>
 #include <mutex>
 
 #include "proto/rpc/call_keys.h"
 #include "proto/rpc/calls.grpc.pb.h"
 #include "proto/rpc/channel.h"
 #include "proto/rpc/error_message.h"
+#include "proto/rpc/message_batch.h"
 #include "proto/rpc/store_client.h"
 
 namespace troupe::client {
@@ -48,12 +50,12 @@ class GrpcCallLink final : public CallLink {
 
   void call(wire::Call call) override {
     std::lock_guard lock(mutex_);
-    next_.add_calls()->Swap(&call);
+    calls_.emplace_back().Swap(&call);
     write_next();
   }
   void renew(const std::vector<uint64_t>& objects) override {
     std::lock_guard lock(mutex_);
-    next_.mutable_renewed()->Add(objects.begin(), objects.end());
+    next_.mutable_renewed()->Assign(objects.begin(), objects.end());  // all that are held, each time
     write_next();
   }
   void release(uint64_t object) override {
@@ -68,21 +70,30 @@ class GrpcCallLink final : public CallLink {
 
  private:
   bool something_to_write() const {
-    return next_.has_greeting() || next_.calls_size() > 0 || next_.renewed_size() > 0 || next_.released_size() > 0;
+    return next_.has_greeting() || !calls_.empty() || next_.renewed_size() > 0 || next_.released_size() > 0;
   }
   /// Under the lock.
   void write_next() {
-    if (over_) return next_.Clear();
+    if (over_) return drop_next();
     if (writing_ || !something_to_write()) return;
     writing_ = true;
+    take_batch(calls_, next_.mutable_calls());
+    // What is released may still be needed by a call ahead of it.
+    google::protobuf::RepeatedField<uint64_t> released;
+    if (!calls_.empty()) released.Swap(next_.mutable_released());
     current_.Swap(&next_);
     next_.Clear();
+    next_.mutable_released()->Swap(&released);
     stream_->Write(current_, &written_);
+  }
+  void drop_next() {
+    next_.Clear();
+    calls_.clear();
   }
   /// Under the lock: nothing more is written or read.
   void finish() {
     over_ = true;
-    next_.Clear();
+    drop_next();
     stream_->Finish(&status_, &finished_);
   }
 
@@ -145,7 +156,8 @@ class GrpcCallLink final : public CallLink {
   EventQueue::Waiter done_;
   std::mutex mutex_;
   wire::FromHost incoming_;
-  wire::ToHost current_, next_;
+  wire::ToHost current_, next_;    // next_ is without its calls
+  std::deque<wire::Call> calls_;  // on the link, in order
   grpc::Status status_;
   std::optional<Error> refusal_;
   bool writing_ = false, over_ = false, closed_ = false, status_known_ = false;

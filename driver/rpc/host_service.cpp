@@ -26,7 +26,7 @@ class HostStream final : public StreamPeer<wire::HostMessage, wire::HostCommand>
     wire::HostCommand command = make(order.generation);
     wire::Assignment& out = *command.mutable_assignment();
     out.set_job_id(order.job_id);
-    out.set_mode(order.job->mode);
+    out.set_mode(job_mode_name(order.job->mode));
     out.set_run_folder(order.job->run_folder);
     out.set_job_yaml(order.job->job_yaml);
     out.set_self(order.self);
@@ -137,6 +137,9 @@ class HostStream final : public StreamPeer<wire::HostMessage, wire::HostCommand>
         break;
       case wire::HostMessage::kEvent:
         runner.host_event(slot_, message.event().kind(), message.event().json());
+        break;
+      case wire::HostMessage::kFinishing:
+        runner.handle(job_event::HostFinishing{slot_});
         break;
       case wire::HostMessage::kError:
         runner.handle(job_event::HostError{slot_, from_message(message.error())});

@@ -174,11 +174,11 @@ Status Driver::save_and_stop(const std::string& job_id) {
   });
 }
 
-Status Driver::loop_failed(const std::string& job_id, const Error& error) {
+Status Driver::loop_ended(const std::string& job_id, LoopEnd how, const Error& error) {
   return loop_.ask([&]() -> Status {
     Job* job = find(job_id);
     if (!job) return unknown_job(job_id);
-    job->runner->handle(job_event::LoopFailed{error});
+    job->runner->handle(job_event::LoopEnded{how, error});
     return {};
   });
 }

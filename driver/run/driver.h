@@ -47,8 +47,9 @@ class Driver {
   Status cancel(const std::string& job_id, bool interrupt = false);
   /// Save and stop in order (SIGTERM): a job that has not begun to run is cancelled.
   Status save_and_stop(const std::string& job_id);
-  /// The loop that drives the job from outside has ended before its time.
-  Status loop_failed(const std::string& job_id, const Error& error);
+  /// The loop that drives the job from outside has left. `error`: what the job fails with unless its hosts say that the
+  /// loop had finished it.
+  Status loop_ended(const std::string& job_id, LoopEnd how, const Error& error);
   /// Everything said so far, then what comes; after kEnd nothing more. Returns a number for unwatch.
   Result<int> watch(const std::string& job_id, Watcher watcher);
   void unwatch(const std::string& job_id, int number);

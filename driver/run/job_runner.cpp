@@ -41,9 +41,9 @@ JobLifeOptions life_options(const PlannedJob& job, const std::vector<HostPlace>&
   options.places = places;
   options.needs_index = job.needs_index || job.needs_eval_index;
   options.first_step = resume_step + 1;
-  options.prepared_when_ready = job.mode == "eval";
+  options.prepared_when_ready = job.mode == JobMode::kEval;
   options.save_grace = job.save_grace;
-  options.reports_steps = !job.driven_by_calls();
+  options.reports_steps = !serves_calls(job.mode);
   return options;
 }
 
@@ -198,7 +198,7 @@ void JobRunner::spawn_hosts() {
     order.threads = place.threads;
     order.arguments = {"host"};
     order.output_path = places_[slot].log_path;
-    if (job_.driven_by_calls()) order.environment[kPollForOneself[0]] = kPollForOneself[1];
+    if (serves_calls(job_.mode)) order.environment[kPollForOneself[0]] = kPollForOneself[1];
     around_.own_process(order.incarnation, static_cast<int>(slot));
     worker->spawn(order);
   }
@@ -429,10 +429,14 @@ void JobRunner::store_call(uint64_t number, const StoreCall& call) {
 
 void JobRunner::end(Outcome outcome) {
   write_metrics(metrics_.rest());
-  if (const Status lines = folder_->make_room_for_end(); !lines.ok() && outcome.kind == OutcomeKind::kDone) {
-    outcome.kind = OutcomeKind::kFailed;
-    outcome.cause_kind = "run_folder_failed";
-    outcome.error = lines.error();
+  if (const Status lines = folder_->make_room_for_end(); !lines.ok()) {
+    if (outcome.kind == OutcomeKind::kDone) {
+      outcome.kind = OutcomeKind::kFailed;
+      outcome.cause_kind = "run_folder_failed";
+      outcome.error = lines.error();
+    } else {
+      say("warning: lines of this run are lost: " + lines.error().to_string());
+    }
   }
   if (progress_due_) show_progress();
   json cause = {{"kind", outcome.cause_kind}};

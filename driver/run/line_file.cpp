@@ -33,12 +33,19 @@ void LineFile::cut_torn_line() {
     if (newline) break;
     end = begin;
   }
-  if (end < size && ::ftruncate(file_, end) != 0) open_error_ = errno;
+  if (end < size) cut(end);
+}
+
+int LineFile::cut(off_t end) {
+  const int reason = ::ftruncate(file_, end) == 0 ? 0 : errno;
+  torn_at_ = reason == 0 ? -1 : end;
+  return reason;
 }
 
 Status LineFile::append(const std::string& lines) {
   waiting_ += lines;
   int reason = open_error_;
+  if (reason == 0 && torn_at_ >= 0) reason = cut(torn_at_);
   while (reason == 0 && !waiting_.empty()) {
     const off_t before = ::lseek(file_, 0, SEEK_END);
     const ssize_t n = ::write(file_, waiting_.data(), waiting_.size());
@@ -53,9 +60,9 @@ Status LineFile::append(const std::string& lines) {
     // A disk that is full takes a part: its complete lines stay.
     const size_t newline = waiting_.rfind('\n', written - 1);
     const size_t whole = newline == std::string::npos ? 0 : newline + 1;
-    if (whole < written && ::ftruncate(file_, before + static_cast<off_t>(whole)) != 0) reason = errno;
+    if (whole < written) reason = cut(before + static_cast<off_t>(whole));
     waiting_.erase(0, whole);
-    if (whole == 0) reason = ENOSPC;
+    if (whole == 0 && reason == 0) reason = ENOSPC;
   }
   if (waiting_.empty()) return {};
   return make_error(ErrorCode::kResourceExhausted,

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 
 #include "base/result.h"
@@ -26,10 +28,13 @@ class LineFile {
 
  private:
   void cut_torn_line();
+  /// The file's length becomes `end`; what cannot be cut now is cut before the next line. 0 or errno.
+  int cut(off_t end);
 
   std::string path_;
   int file_ = -1;
   int open_error_ = 0;
+  off_t torn_at_ = -1;  // where a part of a line begins that could not be cut off
   std::string waiting_;
 };
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/job_mode.h"
+
 /// A job that was accepted: what the driver needs to run it, and nothing of how it was planned.
 namespace troupe::driver {
 
@@ -18,8 +20,8 @@ struct PlannedSlot {
 
 struct PlannedJob {
   std::string name;
-  std::string mode = "train";  // "train" | "eval" | "calls" | "dispatch", "calls-noop" (no-ops, for benches)
-  std::string job_yaml;        // as resolved
+  JobMode mode = JobMode::kTrain;
+  std::string job_yaml;  // as resolved
   std::string command_json = "{}";
   std::string run_folder;  // absolute
   std::string resume;      // "", "auto", or the run folder to go on from
@@ -33,8 +35,6 @@ struct PlannedJob {
   std::chrono::milliseconds save_grace{300000};
   std::string plan_text;  // for people
   std::vector<std::string> warnings;  // of the plan; plan_text has them too
-  /// A loop of one's own drives it.
-  bool driven_by_calls() const { return mode == "calls" || mode == "calls-noop"; }
 };
 
 }  // namespace troupe::driver

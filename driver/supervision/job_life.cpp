@@ -83,6 +83,7 @@ JobLife::Time JobLife::next_deadline() const {
   Time next = quiet_since_ + options_.waiting_line;
   if (phase_ == JobPhase::kGathering) next = std::min(next, *blame_.due());
   if (deadline_) next = std::min(next, *deadline_);
+  if (loop_due_) next = std::min(next, *loop_due_);
   return next;
 }
 
@@ -253,13 +254,15 @@ void JobLife::on(const job_event::WorkerLost& event) {
 }
 
 void JobLife::on(const job_event::JournalFailed& event) {
-  if (ending() || phase_ == JobPhase::kFinishing) return;  // nothing is granted any more
+  // Nothing is granted any more, and while evidence is gathered the first cause is another.
+  if (ending() || phase_ == JobPhase::kFinishing || phase_ == JobPhase::kGathering) return;
   stop_with(failure("journal_failed", make_error(event.error.code, "the driver cannot journal what it does next: " +
                                                                        event.error.message)));
 }
 
 void JobLife::on(const job_event::RunFolderFailed& event) {
-  if (ending() || phase_ == JobPhase::kFinishing) return;  // the reserve may take what is left
+  // The reserve may take what is left, and while evidence is gathered the first cause is another.
+  if (ending() || phase_ == JobPhase::kFinishing || phase_ == JobPhase::kGathering) return;
   stop_with(failure("run_folder_failed", event.error));
 }
 
@@ -287,12 +290,36 @@ void JobLife::on(const job_event::Save&) {
   if (const auto grant = window_.stop(true)) effects_.emplace_back(job_effect::PublishGrant{*grant});
 }
 
-void JobLife::on(const job_event::LoopFailed& event) {
+void JobLife::on(const job_event::HostFinishing& event) {
+  Host& host = hosts_[static_cast<size_t>(event.slot)];
+  host.finishing = true;
+  host.phase = "finishing";
+}
+
+void JobLife::on(const job_event::LoopEnded& event) {
+  if (ending() || loop_end_) return;
+  loop_end_ = event;
+  // A loop often fails because a host did, whose own word may still be on its way.
+  loop_due_ = now_ + (event.how == LoopEnd::kLeft ? options_.loop_timeout : Blame::kGather);
+}
+
+void JobLife::judge_loop() {
+  loop_due_.reset();
   if (ending() || phase_ == JobPhase::kFinishing || phase_ == JobPhase::kGathering) return;
-  stop_with(failure("loop_failed", event.error));
+  if (std::all_of(hosts_.begin(), hosts_.end(), [](const Host& h) { return h.finishing; })) return;
+  Outcome outcome = failure("loop_failed", loop_end_->error);
+  if (loop_end_->how == LoopEnd::kSaved) {
+    outcome.kind = OutcomeKind::kStopped;
+    outcome.cause_kind = "stopped";
+    outcome.error = cancelled("stopped by its loop, which had saved");
+  } else if (loop_end_->how == LoopEnd::kStopped) {
+    return on(job_event::Cancel{true});
+  }
+  stop_with(std::move(outcome));
 }
 
 void JobLife::on(const job_event::Tick&) {
+  if (loop_due_ && now_ >= *loop_due_) judge_loop();
   if (deadline_ && now_ >= *deadline_) {
     deadline_.reset();
     if (phase_ == JobPhase::kRunning && save_requested_) {

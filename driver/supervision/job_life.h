@@ -31,7 +31,12 @@ struct JobLifeOptions {
       12000};  // after which the job ends even if a worker never reported a host's end
   std::chrono::milliseconds save_grace{300000};
   std::chrono::milliseconds finish_timeout{20000};  // for hosts to exit after the last has finished
+  std::chrono::milliseconds loop_timeout{20000};    // for hosts to say that a loop has finished the job, after it left
 };
+
+/// How a loop of one's own left: with status 0, otherwise, or by a signal that it was sent, with or without having
+/// saved.
+enum class LoopEnd { kLeft, kFailed, kStopped, kSaved };
 
 /// What happens to a job. Slots are positions in `places`.
 namespace job_event {
@@ -101,7 +106,13 @@ struct Cancel {
   bool interrupt = false;
 };  // interrupt: Ctrl-C
 struct Save {};
-struct LoopFailed {
+/// A host was told by a loop of one's own that it is done.
+struct HostFinishing {
+  int slot;
+};
+/// A loop of one's own has left. `error` says so, should it not have finished the job.
+struct LoopEnded {
+  LoopEnd how;
   Error error;
 };
 struct Tick {};
@@ -112,7 +123,7 @@ using JobEvent =
                  job_event::HostReady, job_event::HostPrepared, job_event::HostStep, job_event::HostFinished,
                  job_event::HostError, job_event::HostExited, job_event::LinkLost, job_event::WorkerLost,
                  job_event::JournalFailed, job_event::RunFolderFailed, job_event::Cancel, job_event::Save,
-                 job_event::LoopFailed, job_event::Tick>;
+                 job_event::HostFinishing, job_event::LoopEnded, job_event::Tick>;
 
 /// What is to be done about it, in this order.
 namespace job_effect {
@@ -159,7 +170,7 @@ class JobLife {
  private:
   struct Host {
     int pid = 0;
-    bool spawned = false, helloed = false, ready = false, finished = false, exited = false;
+    bool spawned = false, helloed = false, ready = false, finishing = false, finished = false, exited = false;
     std::string phase = "waiting";
   };
   using Effects = std::vector<JobEffect>;
@@ -183,7 +194,8 @@ class JobLife {
   void on(const job_event::RunFolderFailed&);
   void on(const job_event::Cancel&);
   void on(const job_event::Save&);
-  void on(const job_event::LoopFailed&);
+  void on(const job_event::HostFinishing&);
+  void on(const job_event::LoopEnded&);
   void on(const job_event::Tick&);
 
   bool ending() const { return phase_ >= JobPhase::kStopping; }
@@ -195,6 +207,7 @@ class JobLife {
   void stop_with(Outcome outcome);
   void end();
   void end_when_empty();
+  void judge_loop();
   Outcome failure(const std::string& kind, Error error) const;
   std::string waiting_text() const;
 
@@ -207,6 +220,8 @@ class JobLife {
   Outcome outcome_;
   Time now_, quiet_since_;
   std::optional<Time> deadline_;  // of the phase under way
+  std::optional<Time> loop_due_;  // for hosts to say that the loop which left had finished the job
+  std::optional<job_event::LoopEnded> loop_end_;
   Effects effects_;
 };
 

@@ -28,7 +28,7 @@ enum class OutcomeKind { kDone, kFailed, kRefused, kStopped, kCancelled };
 ///   cancelled        troupe cancel
 ///   journal_failed   the driver could not journal what it was about to do
 ///   run_folder_failed  the run folder took no more lines of metrics
-///   loop_failed      the loop of `troupe run --loop` ended without having finished the job
+///   loop_failed      the loop of `troupe run --loop` left without having finished the job
 ///   driver_error     a bug of the driver
 struct Outcome {
   OutcomeKind kind = OutcomeKind::kDone;

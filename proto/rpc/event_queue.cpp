@@ -43,7 +43,7 @@ bool EventQueue::wait(Waiter& waiter, Clock::time_point deadline) {
   while (!waiter.done_ && in_time) {
     if (!led_) {
       lead(
-          lock, [&] { return waiter.done_.load(); }, deadline);
+          lock, [&] { return waiter.done_ || Clock::now() >= deadline; }, deadline);
       return waiter.done_;
     }
     followers_.push_back(&waiter);

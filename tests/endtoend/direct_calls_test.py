@@ -6,6 +6,7 @@ import argparse
 import json
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -115,6 +116,39 @@ class DirectCalls(unittest.TestCase):
         self.assertIn("without having finished the job", done.stdout + done.stderr)
         cause = json.loads((self.folder / "run-early" / "result.json").read_text())["cause"]
         self.assertEqual(cause["kind"], "loop_failed")
+
+    def script(self, name, text):
+        path = self.folder / name
+        path.write_text(text)
+        path.chmod(0o755)
+        return path
+
+    def test_a_loop_that_fails_behind_its_finished_job_is_named(self):
+        loop = self.script("fails.sh", f'#!/bin/sh\n"{PROGRAMS.loop}" "$@"\nexit 3\n')
+        run, done = self.run_troupe(self.job("late", "first.jsonl"), "--loop", loop, "--loop-arg=--steps=1", f"--loop-arg=--batch={BATCH}", code=1)
+        self.assertIn("fails.sh exited with status 3 after it had finished the job", done.stdout)
+        self.assertEqual(json.loads((run / "result.json").read_text())["outcome"], "done")
+
+    def test_a_signal_is_the_loop_s_business_and_its_end_says_what_it_did(self):
+        for name, status, code, outcome in (("saved", 75, 75, "stopped"), ("stopped", 0, 130, "cancelled"), ("failed", 4, 1, "failed")):
+            with self.subTest(name):
+                loop = self.script(f"{name}.py", f"""#!{sys.executable}
+import os, signal
+signal.signal(signal.SIGTERM, lambda *_: os._exit({status}))
+print("the loop is at work", flush=True)
+while True:
+    signal.pause()
+""")
+                run = self.folder / f"run-{name}"
+                with subprocess.Popen([PROGRAMS.troupe, "run", self.job(name, "first.jsonl"), "--run-dir", run, "--loop", loop],
+                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True) as troupe:
+                    said, awaited = [], {"running\n", "the loop is at work\n"}
+                    for line in troupe.stdout:
+                        said.append(line)
+                        if line in awaited and awaited <= set(said):
+                            troupe.send_signal(signal.SIGTERM)
+                    self.assertEqual(troupe.wait(timeout=60), code, "".join(said))
+                self.assertEqual(json.loads((run / "result.json").read_text())["outcome"], outcome)
 
     def test_what_belongs_to_the_recorded_loop_is_refused(self):
         job = self.job("evaluated", "first.jsonl", more="eval: {split: 0.1, every: 2}\n")

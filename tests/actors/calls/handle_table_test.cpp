@@ -91,3 +91,16 @@ TEST_CASE("releasing an object lets go of its part of every rank; what is left i
   CHECK(table.held() == std::vector<std::string>{"group 0 rank 0 #2 (batch 2, unit 1, rows)",
                                                  "group 0 rank 1 #2 (batch 2, unit 1, rows)"});
 }
+
+TEST_CASE("all leases begin anew at once while renewals cannot be heard") {
+  HandleTable table{Generation(3)};
+  table.set_lease(milliseconds(100));
+  wire::TensorHandle first = handle(7), second = handle(8);
+  REQUIRE(table.add(first, at::zeros({1, 1}), kStart).ok());
+  REQUIRE(table.add(second, at::zeros({1, 1}), kStart).ok());
+  table.renew_all(kStart + milliseconds(90));
+  table.expire(kStart + milliseconds(150));
+  CHECK(table.held().size() == 2);
+  table.expire(kStart + milliseconds(190));
+  CHECK(table.held().empty());
+}

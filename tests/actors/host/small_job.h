@@ -76,7 +76,7 @@ inline std::unique_ptr<JobContext> small_job(HostControl& control, JobSpec spec,
 inline HostAssignment small_assignment(int self, std::vector<std::vector<int>> group_slots, int slots) {
   HostAssignment a;
   a.job_id = "test";
-  a.mode = "train";
+  a.mode = JobMode::kTrain;
   a.generation = Generation(1);
   a.self = SlotId(self);
   for (int s = 0; s < slots; ++s) a.slots.push_back({"local", s, "cpu", 1, "127.0.0.1"});

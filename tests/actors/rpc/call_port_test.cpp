@@ -6,6 +6,7 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
+#include <thread>
 
 #include "client/rpc/call_link.h"
 #include "tests/scratch_folder.h"
@@ -40,11 +41,11 @@ class Loop {
     REQUIRE(link.ok());
     link_ = std::move(*link);
   }
-  void call(uint64_t id) {
+  void call(uint64_t id, size_t payload = 0) {
     wire::Call call;
     call.set_id(id);
     call.set_timeout_ms(60000);
-    call.mutable_echo();
+    call.mutable_echo()->mutable_payload()->resize(payload);
     link_->call(std::move(call));
   }
   /// Waits for `count` answers in all, or for the loss of the link.
@@ -101,6 +102,7 @@ struct Stage {
       ids.push_back(incoming.call.id());
       wire::Answer answer;
       answer.set_id(incoming.call.id());
+      answer.mutable_echo()->set_payload(incoming.call.echo().payload());
       port->answer(incoming.session, std::move(answer));
     }
     return ids;
@@ -129,6 +131,29 @@ TEST_CASE("calls arrive in the order of sending and are answered, also more than
   CHECK(stage.serve(kCalls) == numbers(kCalls));
   CHECK(answers.get() == numbers(kCalls));
   CHECK(stage.leases == std::vector<milliseconds>{milliseconds(1000)});
+}
+
+TEST_CASE("calls and answers that together are more than a message may hold travel in several") {
+  constexpr size_t kCalls = 24, kPayload = 3 << 20;
+  Stage stage;
+  Loop loop(stage.address, "a loop");
+  for (uint64_t id = 1; id <= kCalls; ++id) loop.call(id, kPayload);
+  auto answers = std::async(std::launch::async, [&] { return loop.answers(kCalls); });
+  CHECK(stage.serve(kCalls) == numbers(kCalls));
+  CHECK(answers.get() == numbers(kCalls));
+}
+
+TEST_CASE("a port at which too many calls wait says so until they are taken") {
+  constexpr size_t kCalls = 20000;
+  Stage stage;
+  Loop loop(stage.address, "a loop");
+  CHECK_FALSE(stage.port->full());
+  for (uint64_t id = 1; id <= kCalls; ++id) loop.call(id);
+  for (const auto deadline = Clock::now() + kLong; !stage.port->full() && Clock::now() < deadline;)
+    std::this_thread::yield();
+  CHECK(stage.port->full());
+  CHECK(stage.serve(kCalls) == numbers(kCalls));
+  CHECK_FALSE(stage.port->full());
 }
 
 TEST_CASE("a second loop is refused with the name of the first, and taken when that one has left") {

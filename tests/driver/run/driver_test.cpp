@@ -88,7 +88,7 @@ struct FullJournal final : Journal {
 /// A driver with one node and a job of two hosts.
 struct Stage {
   explicit Stage(milliseconds register_timeout = milliseconds(60000), std::unique_ptr<Journal> journal = nullptr,
-                 const std::string& mode = "train") {
+                 JobMode mode = JobMode::kTrain) {
     root = fs::temp_directory_path() / ("troupe_driver_test_" + std::to_string(::getpid()));
     fs::create_directories(root);
     DriverOptions options;
@@ -319,7 +319,7 @@ TEST_CASE("Threads of hosts that take calls poll for themselves; a loop that end
     recorded.register_worker();
     return recorded.worker->spawned.take().environment;
   }() == std::map<std::string, std::string>{});
-  Stage stage(milliseconds(60000), nullptr, "calls");
+  Stage stage(milliseconds(60000), nullptr, JobMode::kCalls);
   stage.register_worker();
   for (int slot : {0, 1}) {
     const SpawnOrder order = stage.worker->spawned.take();
@@ -327,8 +327,9 @@ TEST_CASE("Threads of hosts that take calls poll for themselves; a loop that end
     stage.incarnations[slot] = order.incarnation;
     stage.driver->process_spawned(order.incarnation, 100 + slot, std::nullopt);
   }
-  CHECK_FALSE(stage.driver->loop_failed("no-such-job", internal_error("it left")).ok());
-  CHECK(stage.driver->loop_failed(stage.id, internal_error("it left")).ok());
+  CHECK_FALSE(stage.driver->loop_ended("no-such-job", LoopEnd::kFailed, internal_error("it left")).ok());
+  CHECK(stage.driver->loop_ended(stage.id, LoopEnd::kFailed, internal_error("it left")).ok());
+  for (int slot : {0, 1}) CHECK(stage.worker->terminated.take() == stage.incarnations[slot]);
   for (int slot : {0, 1}) stage.exit(slot, 0, SIGTERM);
   const auto result = stage.result();
   CHECK(result["outcome"] == "failed");

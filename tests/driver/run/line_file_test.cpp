@@ -1,5 +1,7 @@
 #include "driver/run/line_file.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -51,6 +53,22 @@ TEST_CASE("Lines that a full disk does not take wait, whole and in order, until 
   CHECK(lines.flush().ok());
   CHECK(file.text() == "one\ntwo\nthree\nfour\nfive\nsix\nseven\n");
   CHECK(lines.waiting() == 0);
+}
+
+TEST_CASE("A part of a line that cannot be cut off is cut before the next line, never written behind") {
+  const int memory = ::memfd_create("troupe_line_file", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  REQUIRE(memory >= 0);
+  LineFile lines("/proc/self/fd/" + std::to_string(memory));
+  REQUIRE(lines.append("one\n").ok());
+  REQUIRE(::fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
+  {
+    const FileSizeLimit limit(6);
+    CHECK_FALSE(lines.append("two\n").ok());  // "tw" is there, and stays
+  }
+  CHECK_FALSE(lines.append("three\n").ok());
+  CHECK(lines.waiting() == 2);
+  CHECK(::lseek(memory, 0, SEEK_END) == 6);
+  ::close(memory);
 }
 
 TEST_CASE("A last line without an end is cut off when the file is opened again") {

@@ -359,6 +359,8 @@ TEST_CASE("In any order of events a job ends exactly once and never grants after
                                  WorkerLost{"b"},
                                  JournalFailed{internal_error("full")},
                                  RunFolderFailed{internal_error("full")},
+                                 HostFinishing{slot},
+                                 LoopEnded{LoopEnd::kLeft, internal_error("it left")},
                                  Cancel{},
                                  Save{},
                                  Tick{}};
@@ -377,24 +379,78 @@ TEST_CASE("In any order of events a job ends exactly once and never grants after
   }
 }
 
-TEST_CASE("A loop that ends while its job runs fails it; one that ends when the job does changes nothing") {
+TEST_CASE("A loop that leaves while its job runs ends it as it left; a host's own end is the cause before it") {
   Stage stage(false, 1, false);
   stage.to_running();
-  SECTION("while it runs") {
-    stage.send(LoopFailed{internal_error("the loop exited with status 3")});
-    CHECK(stage.terminated);
+  const auto leave = [&](LoopEnd how) { stage.send(LoopEnded{how, internal_error("the loop left")}); };
+  const auto end = [&] {
     for (int slot : {0, 1}) stage.send(HostExited{slot, stage.exit(0, SIGTERM)});
     REQUIRE(stage.outcome);
-    CHECK(stage.outcome->kind == OutcomeKind::kFailed);
-    CHECK(stage.outcome->cause_kind == "loop_failed");
+    return stage.outcome->name() + std::string(" ") + stage.outcome->cause_kind;
+  };
+  SECTION("failed") {
+    leave(LoopEnd::kFailed);
+    CHECK_FALSE(stage.terminated);  // a host's word may be on its way
+    stage.send(Tick{}, 1000);
+    CHECK(stage.terminated);
+    CHECK(end() == "failed loop_failed");
+  }
+  SECTION("failed because a host had died, as is heard a moment later") {
+    leave(LoopEnd::kFailed);
+    stage.send(HostExited{1, stage.exit(0, SIGKILL)}, 100);
+    stage.send(Tick{}, 900);
+    CHECK(end() == "failed host_killed");
+  }
+  SECTION("with status 0 and nothing finished") {
+    leave(LoopEnd::kLeft);
+    stage.send(Tick{}, 19000);
+    CHECK_FALSE(stage.terminated);
+    stage.send(Tick{}, 1000);
+    CHECK(end() == "failed loop_failed");
+  }
+  SECTION("by a signal") {
+    leave(LoopEnd::kStopped);
+    stage.send(Tick{}, 1000);
+    CHECK(end() == "cancelled user_interrupt");
+  }
+  SECTION("by a signal, and it had saved") {
+    leave(LoopEnd::kSaved);
+    stage.send(Tick{}, 1000);
+    CHECK(end() == "stopped stopped");
   }
   SECTION("when the job has been stopped") {
     stage.send(Cancel{});
-    stage.send(LoopFailed{internal_error("the loop exited with status 3")});
-    for (int slot : {0, 1}) stage.send(HostExited{slot, stage.exit(0, SIGTERM)});
-    REQUIRE(stage.outcome);
-    CHECK(stage.outcome->kind == OutcomeKind::kCancelled);
+    leave(LoopEnd::kFailed);
+    stage.send(Tick{}, 1000);
+    CHECK(end() == "cancelled cancelled");
   }
+}
+
+TEST_CASE("A loop that has finished the job may leave at once; its hosts take the time that their export needs") {
+  Stage stage(false, 1, false);
+  stage.to_running();
+  const LoopEnd how = GENERATE(LoopEnd::kLeft, LoopEnd::kFailed, LoopEnd::kStopped);
+  stage.send(HostFinishing{0});
+  stage.send(LoopEnded{how, internal_error("the loop left")});
+  stage.send(HostFinishing{1});
+  for (int minute = 0; minute < 10; ++minute) stage.send(Tick{}, 60000);
+  CHECK_FALSE(stage.terminated);
+  for (int slot : {0, 1}) stage.send(HostFinished{slot});
+  for (int slot : {0, 1}) stage.send(HostExited{slot, stage.exit(0)});
+  REQUIRE(stage.outcome);
+  CHECK(stage.outcome->kind == OutcomeKind::kDone);
+}
+
+TEST_CASE("What fails while evidence is gathered does not take the place of its cause") {
+  Stage stage;
+  stage.to_running();
+  stage.send(HostError{0, internal_error("a weight is not finite")});
+  SECTION("the journal") { stage.send(JournalFailed{internal_error("full")}); }
+  SECTION("the run folder") { stage.send(RunFolderFailed{internal_error("full")}); }
+  stage.send(Tick{}, 1000);
+  for (int slot : {0, 1}) stage.send(HostExited{slot, stage.exit(1)});
+  REQUIRE(stage.outcome);
+  CHECK(stage.outcome->cause_kind == "host_error");
 }
 
 TEST_CASE("A loop that takes its time is nobody's delay, a recorded one is") {
