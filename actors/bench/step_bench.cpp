@@ -15,6 +15,7 @@
 #include "actors/host/executor.h"
 #include "actors/host/memory.h"
 #include "actors/host/metrics.h"
+#include "base/program/unit_memory.h"
 #include "base/trace/host_trace.h"
 
 namespace troupe {
@@ -74,7 +75,7 @@ Result<std::unique_ptr<JobContext>> bench_job(const BenchFlags& flags, LocalCont
   job->spec = bench_spec(flags, samples);
   job->encoder = 0;
   job->decoder = 1;
-  job->training = record_training_loop(job->spec);
+  job->training = record_training_loop(job->spec, encoder_row_bytes(job->spec, job->config.vision));
   job->evaluation = record_evaluation_loop(job->spec);
   job->steps = *job->spec.training.steps;
   return job;

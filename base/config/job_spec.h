@@ -154,7 +154,8 @@ struct JobSpec {
   int64_t log_every = 1;
   std::string device = "auto";  // auto | cpu | cuda
   int threads = 0;              // intra-op threads a slot on CPUs; 0: shared out evenly
-  int credits = 2;              // schedule.credits: units the encoder may run ahead (disjoint) or keep in flight (colocated; 0: all)
+  int credits = 2;  // schedule.credits: units the encoder may hold between forward and backward (0, colocated: all)
+  double memory_gib = 0;  // schedule.memory_gib: what a rank of it may keep for them; 0: no bound
   DebugDump debug;
   ProfileSpec profile;
   std::vector<std::string> warnings;  // found while loading (optional files that are missing); not part of the written spec

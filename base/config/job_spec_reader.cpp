@@ -330,7 +330,9 @@ JobSpec read_job_spec(const Section& root, const std::string& folder) {
   root.section("logging").integer("every", spec.log_every, 1, kMaxSteps);
   root.choice<std::string>("device", spec.device, {{"auto", "auto"}, {"cpu", "cpu"}, {"cuda", "cuda"}});
   integer_or_auto(root, "threads", spec.threads);
-  root.section("schedule").integer("credits", spec.credits, 0, 1'000'000);
+  const Section schedule = root.section("schedule");
+  schedule.integer("credits", spec.credits, 0, 1'000'000);
+  schedule.number("memory_gib", spec.memory_gib, 0, 1e6);
   read_profile(root, spec.groups, spec.profile);
   read_dump(root.section("debug").section("dump"), spec.debug);
   return spec;

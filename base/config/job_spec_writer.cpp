@@ -183,7 +183,10 @@ std::string job_spec_to_yaml(const JobSpec& s) {
   write_components(s, w);
   write_groups(s, w);
   write_placement(s.placement, w);
-  w.put("schedule", "{credits: " + std::to_string(s.credits) + "}");
+  w.open("schedule");
+  w.put("credits", s.credits);
+  w.put("memory_gib", s.memory_gib);
+  w.close();
   write_data(s.data, w);
   w.open("eval");
   w.put("split", s.eval.split);

@@ -142,6 +142,7 @@ const KeyTable& job_spec_keys() {
       {"groups.*.layers", false, ""},
       {"placement"},
       {"schedule.credits"},
+      {"schedule.memory_gib"},
       {"data.sources.[].path"},
       {"data.sources.[].image_root"},
       {"data.sources.[].take"},

@@ -47,6 +47,7 @@ std::string Program::to_json() const {
   j["groups"] = groups;
   j["credits"] = credits;
   j["budget_bytes"] = budget_bytes;
+  j["row_bytes"] = row_bytes;
   j["edges"] = nlohmann::ordered_json::array();
   for (const ProgramEdge& e : edges)
     j["edges"].push_back({{"producer", e.producer}, {"consumer", e.consumer}, {"gradient", e.gradient}});
@@ -67,6 +68,7 @@ Result<Program> Program::from_json(const std::string& text) {
     p.groups = j.at("groups").get<std::vector<std::string>>();
     p.credits = j.at("credits").get<int>();
     p.budget_bytes = j.at("budget_bytes").get<int64_t>();
+    p.row_bytes = j.at("row_bytes").get<std::vector<int64_t>>();
     for (const auto& e : j.at("edges")) p.edges.push_back({e.at("producer"), e.at("consumer"), e.at("gradient")});
     for (const auto& l : j.at("loops")) {
       RecordedLoop loop;
@@ -89,6 +91,10 @@ void Recorder::edge(int producer, int consumer, bool gradient) {
 }
 void Recorder::credits(int units) { program_.credits = units; }
 void Recorder::budget(int64_t bytes) { program_.budget_bytes = bytes; }
+void Recorder::holds(int group, int64_t row_bytes) {
+  program_.row_bytes.resize(program_.groups.size());
+  program_.row_bytes[static_cast<size_t>(group)] = row_bytes;
+}
 
 void Recorder::for_units(int group, const std::function<void()>& body) {
   TROUPE_CHECK(open_ == nullptr);
@@ -139,13 +145,17 @@ void record_passes(Recorder& r, const Roles& roles, bool decoder_backward, bool 
 }
 }  // namespace
 
-Program record_training_loop(const JobSpec& spec) {
+Program record_training_loop(const JobSpec& spec, int64_t encoder_row_bytes) {
   const Roles roles = roles_of(spec);
   const bool encoder_trained = group_is_trained(spec, spec.groups[static_cast<size_t>(roles.encoder)]);
   const bool decoder_trained = group_is_trained(spec, spec.groups[static_cast<size_t>(roles.decoder)]);
   Recorder r(group_names(spec));
   r.edge(roles.encoder, roles.decoder, encoder_trained);
   r.credits(may_share_slots(spec) ? 0 : spec.credits);
+  if (spec.memory_gib > 0 && encoder_row_bytes > 0) {
+    r.budget(static_cast<int64_t>(spec.memory_gib * static_cast<double>(int64_t{1} << 30)));
+    r.holds(roles.encoder, encoder_row_bytes);
+  }
   record_passes(r, roles, encoder_trained || decoder_trained, encoder_trained);
   r.combine();
   if (encoder_trained) r.step(roles.encoder);
@@ -172,6 +182,22 @@ Program record_evaluation_loop(const JobSpec& spec) {
   return r.finish();
 }
 
+namespace {
+/// Rows of a vision unit in the lane that has most of them.
+int64_t unit_rows(const StepPlan& plan, int unit) {
+  int64_t most = 0;
+  for (const auto& lane : plan.vision) {
+    int64_t rows = 0;
+    for (const int32_t image : lane[static_cast<size_t>(unit)].images) {
+      const auto i = static_cast<size_t>(image);
+      rows += (i + 1 < plan.images.size() ? plan.images[i + 1].first_row : plan.rows) - plan.images[i].first_row;
+    }
+    most = std::max(most, rows);
+  }
+  return most;
+}
+}  // namespace
+
 StepShape shape_of(const Program& program, const StepPlan& plan) {
   StepShape shape;
   shape.units.assign(program.groups.size(), 0);
@@ -179,6 +205,11 @@ StepShape shape_of(const Program& program, const StepPlan& plan) {
     shape.units[static_cast<size_t>(e.producer)] = plan.vision_units();
     shape.units[static_cast<size_t>(e.consumer)] = plan.text_units();
     shape.feeds.push_back(plan.feeds());
+    const auto producer = static_cast<size_t>(e.producer);
+    if (producer >= program.row_bytes.size()) continue;
+    shape.held_bytes.resize(program.groups.size());
+    for (int unit = 0; unit < plan.vision_units(); ++unit)
+      shape.held_bytes[producer].push_back(unit_rows(plan, unit) * program.row_bytes[producer]);
   }
   return shape;
 }

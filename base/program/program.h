@@ -38,6 +38,7 @@ struct Program {
   std::vector<RecordedLoop> loops;
   int credits = 0;           // units a producer may be ahead of its backward; 0: all of a step
   int64_t budget_bytes = 0;  // most that a producer's units may hold between forward and backward; 0: no bound
+  std::vector<int64_t> row_bytes = {};  // [group] kept of a row from forward to backward; groups left out keep nothing
   /// A stable text form (JSON); equal texts mean equal programs.
   std::string to_json() const;
   static Result<Program> from_json(const std::string& text);
@@ -50,6 +51,8 @@ class Recorder {
   void edge(int producer, int consumer, bool gradient);
   void credits(int units);
   void budget(int64_t bytes);
+  /// What a rank of `group` keeps of a row from its forward to its backward.
+  void holds(int group, int64_t row_bytes);
   /// Records `body` once, for all units of `group`: body calls forward/backward of that group.
   void for_units(int group, const std::function<void()>& body);
   void forward(int group);
@@ -64,8 +67,9 @@ class Recorder {
 };
 
 /// The training loop of a job: encoder forward, decoder forward and backward, encoder backward, combine, step. Frozen
-/// groups have no backward; no gradient crosses a boundary behind which nothing is trained.
-Program record_training_loop(const JobSpec& spec);
+/// groups have no backward; no gradient crosses a boundary behind which nothing is trained. `encoder_row_bytes`
+/// (unit_memory.h) turns schedule.memory_gib into rows; 0: there is no such bound.
+Program record_training_loop(const JobSpec& spec, int64_t encoder_row_bytes = 0);
 /// The training loop without what a step ends with (norm, update): what dispatching a step costs.
 Program record_dispatch_loop(const JobSpec& spec);
 /// Forward passes only, for evaluation.

@@ -34,12 +34,15 @@ StepShape shape_from_spec(const JobSpec& spec, const Program& program, bool with
 }
 
 Status check_instruction_order(const JobSpec& spec) {
-  const Program program = record_training_loop(spec);
+  const Program program = record_training_loop(spec, /*encoder_row_bytes=*/1);
   TROUPE_RETURN_IF_ERROR(check_program(program));
   const int units = text_units(spec);
-  for (const StepShape& shape :
-       {one_to_one(program, 0, units), one_to_one(program, 1, 1), one_to_one(program, units, units)})
-    TROUPE_RETURN_IF_ERROR(check_order(program, shape, expand(program, shape)));
+  std::vector<StepShape> shapes = {one_to_one(program, 0, units), one_to_one(program, 1, 1),
+                                   one_to_one(program, units, units)};
+  shapes.push_back(shapes.back());  // each unit alone is more than the memory
+  shapes.back().held_bytes.assign(program.groups.size(),
+                                  std::vector<int64_t>(static_cast<size_t>(units), program.budget_bytes + 1));
+  for (const StepShape& shape : shapes) TROUPE_RETURN_IF_ERROR(check_order(program, shape, expand(program, shape)));
   return {};
 }
 
@@ -56,6 +59,8 @@ std::string render_instruction_order(const JobSpec& spec) {
   const std::vector<std::string> lines = instruction_order(spec);
   std::string text = "\norder of instructions of a full step (" + std::to_string(lines.size()) +
                      "; each host runs those of its groups)\n";
+  if (spec.memory_gib > 0)
+    text += "  schedule.memory_gib lets the encoder hold fewer units where their rows ask for more memory\n";
   for (size_t i = 0; i < lines.size(); ++i) {
     if (lines.size() > kMost && i == kMost - 10) {
       text += "  ... " + std::to_string(lines.size() - kMost) + " more (all with --json)\n";

@@ -21,6 +21,7 @@ struct Way {
   int credits = 2;
   bool disjoint = true;
   MessageDelays delays = {};
+  double memory_gib = 0;
 };
 
 /// Three steps of one slot of a job with an encoder rank and a decoder rank.
@@ -31,6 +32,7 @@ Status run_slot(const Way& way, int self, KvStore& store, Numbers& numbers) {
   JobSpec spec = small_spec(6);
   spec.placement.kind = way.disjoint ? PlacementKind::kDisjoint : PlacementKind::kColocated;
   spec.credits = way.credits;
+  spec.memory_gib = way.memory_gib;
   const auto job = small_job(control, spec, make_random_batch({6, 4, 6, 20}, small_config(), 5));
   job->message_delays = way.delays;
   TROUPE_ASSIGN(const auto boundary, Boundary::create(*job));
@@ -77,6 +79,13 @@ TEST_CASE("losses and norms are bitwise equal with any number of credits, on one
   CHECK(first.losses[0] != first.losses[2]);
   for (const int credits : {2, 4, 0}) CHECK(run({credits}) == first);
   CHECK(run({2, false}) == first);
+}
+
+TEST_CASE("a bound on the memory of units in flight changes the order and no number") {
+  const Numbers unbound = run({0});
+  constexpr double kTiny = 1e-9, kSome = 2e-4;  // less than any unit, and about two of them
+  for (const bool disjoint : {false, true})
+    for (const double memory : {kTiny, kSome}) CHECK(run({0, disjoint, {}, memory}) == unbound);
 }
 
 TEST_CASE("random delays and reorderings of messages change nothing, bitwise") {

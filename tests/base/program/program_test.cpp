@@ -39,6 +39,37 @@ TEST_CASE("a trained job reduces both groups before the norm is combined and upd
   }
 }
 
+TEST_CASE("schedule.memory_gib bounds what the encoder holds by the rows of its units, in the lane that has most") {
+  JobSpec spec = two_group_spec();
+  spec.placement.kind = PlacementKind::kColocated;
+  spec.memory_gib = 1;
+  constexpr int64_t kGiB = int64_t{1} << 30;
+  const Program program = record_training_loop(spec, kGiB / 10);
+  StepPlan plan;  // two lanes; images of 4, 3, 2 and 5 rows
+  plan.rows = 14;
+  for (const int64_t first : {0, 4, 7, 9}) {
+    plan.images.emplace_back();
+    plan.images.back().first_row = first;
+  }
+  plan.vision = {{{{0}}, {{2}}}, {{{1}}, {{3}}}};
+  plan.samples = {0, 1};
+  plan.text = {{{{0}, 1}, {{1}, 1}}};
+  for (int image = 0; image < 4; ++image) plan.images[static_cast<size_t>(image)].sample = image / 2;
+  const StepShape shape = shape_of(program, plan);
+  CHECK(shape.held_bytes[0] == std::vector<int64_t>{4 * (kGiB / 10), 5 * (kGiB / 10)});
+  const auto one_unit_at_a_time = [&](const Program& p) {
+    const auto order = expand(p, shape_of(p, plan));
+    std::vector<Instruction> work;
+    for (const Instruction& i : order)
+      if (i.group == 0 && (i.op == Op::kForward || i.op == Op::kBackward)) work.push_back(i);
+    return work[1].op == Op::kBackward;
+  };
+  CHECK_FALSE(one_unit_at_a_time(program));                              // 9 of 10 rows
+  CHECK(one_unit_at_a_time(record_training_loop(spec, kGiB / 8)));  // 9 of 8 rows
+  spec.memory_gib = 0;
+  CHECK_FALSE(one_unit_at_a_time(record_training_loop(spec, kGiB)));
+}
+
 TEST_CASE("a frozen encoder has no backward, no update, and no gradient crosses the boundary") {
   JobSpec spec = two_group_spec();
   spec.components["vision"].train = spec.components["merger"].train = false;
