@@ -159,6 +159,22 @@ Span Boundary::span(SpanKind kind, const char* name, const MessageTag& message, 
   return s;
 }
 
+/// Straight into memory that the channel will not copy, where it has such. Device rows are staged through host memory:
+/// the channel then needs no device support.
+Payload Boundary::pack_rows(SlotId to, const at::Tensor& rows, const std::vector<int64_t>& picked) {
+  const at::Tensor indices = index_tensor(picked, rows.device());
+  const auto bytes = picked.size() * static_cast<size_t>(rows.size(1) * rows.element_size());
+  SendBuffer buffer = remote_->buffer_for(to, bytes);
+  if (buffer.data == nullptr) return payload_of(at::index_select(rows, 0, indices).cpu());
+  at::Tensor packed = at::from_blob(buffer.data, {static_cast<int64_t>(picked.size()), rows.size(1)},
+                                    rows.options().device(at::kCPU).requires_grad(false));
+  if (rows.is_cpu())
+    at::index_select_out(packed, rows, 0, indices);
+  else
+    packed.copy_(at::index_select(rows, 0, indices));
+  return {buffer.data, bytes, std::move(buffer.owner), nullptr};
+}
+
 Status Boundary::send_piece(SlotId to, const MessageTag& message, const MessageHeader& header, const at::Tensor& rows,
                             const std::vector<int64_t>& picked) {
   if (to == job_.assignment.self) {
@@ -170,15 +186,14 @@ Status Boundary::send_piece(SlotId to, const MessageTag& message, const MessageH
     if (!message.backward) counters_.in_process_rows += header.rows;
     return local_->send(to, message, header, std::move(payload));
   }
-  // Device rows are staged through host memory: the channel then needs no device support.
   SpanScope pack(job_.trace.get(), span(SpanKind::kKernel, "pack", message, true));
-  const at::Tensor packed = at::index_select(rows, 0, index_tensor(picked, rows.device())).cpu();
+  Payload packed = pack_rows(to, rows, picked);
   pack.end();
   SpanScope scope(job_.trace.get(), span(SpanKind::kSend, "send", message, true));
-  scope.set_bytes(static_cast<int64_t>(packed.nbytes()));
+  scope.set_bytes(static_cast<int64_t>(packed.bytes));
   if (!message.backward) counters_.wire_rows += header.rows;
-  counters_.wire_bytes += static_cast<int64_t>(packed.nbytes());
-  return remote_->send(to, message, header, payload_of(packed));
+  counters_.wire_bytes += static_cast<int64_t>(packed.bytes);
+  return remote_->send(to, message, header, std::move(packed));
 }
 
 Status Boundary::receive_piece(SlotId from, const MessageTag& message, const MessageHeader& header,
@@ -269,6 +284,8 @@ void Boundary::abort() {
   local_->abort();
   if (remote_) remote_->abort();
 }
+
+uint64_t Boundary::copied_bytes() const { return remote_ ? remote_->counters().bytes_copied : 0; }
 
 BoundaryCounters Boundary::take_counters() { return std::exchange(counters_, BoundaryCounters{}); }
 

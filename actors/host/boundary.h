@@ -62,6 +62,8 @@ class Boundary {
   Status close(std::chrono::milliseconds timeout = std::chrono::minutes(10));
   void abort();
   BoundaryCounters take_counters();
+  /// What the channel to other slots has copied of rows on their way out, behind their packing.
+  uint64_t copied_bytes() const;
 
  private:
   struct Route;
@@ -73,6 +75,7 @@ class Boundary {
   MessageTag tag(int producer_unit, int consumer_unit, int from, int to, bool backward) const;
   /// A span of the actor at this end of a message.
   Span span(SpanKind kind, const char* name, const MessageTag& tag, bool sends) const;
+  Payload pack_rows(SlotId to, const at::Tensor& rows, const std::vector<int64_t>& picked);
   Status send_piece(SlotId to, const MessageTag& tag, const MessageHeader& header, const at::Tensor& rows,
                     const std::vector<int64_t>& picked);
   Status receive_piece(SlotId from, const MessageTag& tag, const MessageHeader& header, const ReshardPiece& piece,

@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "transport/channel/message.h"
+#include "transport/segment/large_copy.h"
 #include "transport/ucx/ucx_peer.h"
 
 namespace troupe {
@@ -42,7 +43,7 @@ Status UcxLoop::send(SlotId to, WireHeader header, Payload payload) {
 void UcxLoop::share(Payload& payload) {
   auto slab = segment_->take(payload.bytes);
   if (!slab) return;
-  std::memcpy(slab->data, payload.data, payload.bytes);
+  copy_to_reader(slab->data, payload.data, payload.bytes);
   sent_.copied(payload.bytes);
   payload = {slab->data, payload.bytes, std::move(slab->owner), nullptr};
 }
