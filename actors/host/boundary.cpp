@@ -62,6 +62,10 @@ Result<std::unique_ptr<Boundary>> Boundary::create(const JobContext& job) {
     options.name = job.assignment.job_id + "/g" + std::to_string(job.assignment.generation.value) + "/boundary";
     options.self = job.assignment.self;
     options.interface_address = job.assignment.slots[static_cast<size_t>(job.assignment.self.value)].data_address;
+    if (job.spec.channel != BoundaryChannel::kAuto) {
+      options.shared_segment = false;
+      options.transports = job.spec.channel == BoundaryChannel::kTcp ? "tcp" : "posix";
+    }
     TROUPE_ASSIGN(self->remote_, create_ucx_channel(options));
     if (delays.most.count() > 0)
       self->remote_ = create_delayed_channel(std::move(self->remote_), {delays.seed + 1, delays.most});

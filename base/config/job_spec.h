@@ -18,6 +18,8 @@ namespace troupe {
 enum class ModelInit { kPretrained, kRandom };
 enum class DType { kFp32, kBf16, kBf16Pure };
 enum class PlacementKind { kColocated, kDisjoint, kCounts, kExplicit };
+/// How rows cross between processes: in memory that both map or whatever UCX finds, or by one of UCX's ways alone.
+enum class BoundaryChannel { kAuto, kSharedMemory, kTcp };
 enum class ScheduleKind { kCosine, kLinear, kConstant };
 enum class TooLong { kFail, kSkip, kTruncateText };
 enum class OnBadRecord { kFail, kSkip };
@@ -155,6 +157,7 @@ struct JobSpec {
   std::string device = "auto";  // auto | cpu | cuda
   int threads = 0;              // intra-op threads a slot on CPUs; 0: shared out evenly
   int credits = 2;  // schedule.credits: units the encoder may hold between forward and backward (0, colocated: all)
+  BoundaryChannel channel = BoundaryChannel::kAuto;  // schedule.channel
   double memory_gib = 0;  // schedule.memory_gib: what a rank of it may keep for them; 0: no bound
   DebugDump debug;
   ProfileSpec profile;

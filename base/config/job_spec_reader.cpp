@@ -333,6 +333,10 @@ JobSpec read_job_spec(const Section& root, const std::string& folder) {
   const Section schedule = root.section("schedule");
   schedule.integer("credits", spec.credits, 0, 1'000'000);
   schedule.number("memory_gib", spec.memory_gib, 0, 1e6);
+  schedule.choice<BoundaryChannel>("channel", spec.channel,
+                                   {{"auto", BoundaryChannel::kAuto},
+                                    {"shared_memory", BoundaryChannel::kSharedMemory},
+                                    {"tcp", BoundaryChannel::kTcp}});
   read_profile(root, spec.groups, spec.profile);
   read_dump(root.section("debug").section("dump"), spec.debug);
   return spec;

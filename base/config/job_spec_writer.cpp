@@ -30,6 +30,9 @@ std::string quoted(const std::string& text) {
 
 const char* boolean(bool value) { return value ? "true" : "false"; }
 
+const char* channel_name(BoundaryChannel v) {
+  return v == BoundaryChannel::kAuto ? "auto" : v == BoundaryChannel::kTcp ? "tcp" : "shared_memory";
+}
 const char* init_name(ModelInit v) { return v == ModelInit::kPretrained ? "pretrained" : "random"; }
 const char* dtype_name(DType v) { return v == DType::kFp32 ? "fp32" : v == DType::kBf16 ? "bf16" : "bf16-pure"; }
 const char* too_long_name(TooLong v) {
@@ -186,6 +189,7 @@ std::string job_spec_to_yaml(const JobSpec& s) {
   w.open("schedule");
   w.put("credits", s.credits);
   w.put("memory_gib", s.memory_gib);
+  w.put("channel", channel_name(s.channel));
   w.close();
   write_data(s.data, w);
   w.open("eval");

@@ -143,6 +143,7 @@ const KeyTable& job_spec_keys() {
       {"placement"},
       {"schedule.credits"},
       {"schedule.memory_gib"},
+      {"schedule.channel"},
       {"data.sources.[].path"},
       {"data.sources.[].image_root"},
       {"data.sources.[].take"},

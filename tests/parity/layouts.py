@@ -21,7 +21,9 @@ class Layout:
     unit_images: int = 0
     model: ModelVariant = field(default_factory=ModelVariant)
     training: Training = field(default_factory=Training)
+    schedule: str = "{}"
     repeat: bool = False               # run twice, equal in every bit
+    ways: tuple = ()                   # other schedules that give every bit the same
 
 
 def variant(**settings):
@@ -30,12 +32,13 @@ def variant(**settings):
 
 # Slots are named by node; without a manifest this machine is node `local`.
 OVERLAP_3 = '{vision: ["local:0-1"], text: ["local:1-2"]}'
+WAYS = ("{credits: 1}", "{credits: 4}", "{credits: 0, memory_gib: 0.0001}", "{channel: tcp}", "{channel: shared_memory, credits: 1}")
 OVERLAP_5 = '{vision: ["local:0-3"], text: ["local:3-4"]}'
 
 LAYOUTS = [
     Layout("one-rank", zero=(0, 0), repeat=True),
     Layout("one-rank-units-of-two", microbatch="{samples: 2}"),
-    Layout("sp2-tp2", (1, 2), (1, 2), repeat=True),
+    Layout("sp2-tp2", (1, 2), (1, 2), repeat=True, ways=("{memory_gib: 0.0001}", "{channel: tcp}")),
     Layout("sp2-tp2-replicated-optimizer", (1, 2), (1, 2), zero=(0, 0), microbatch="{samples: 2}"),
     Layout("sp4-tp4-sequence", (1, 4), (1, 4), tp_sequence=True),
     Layout("sp3-tp3-odd-vocabulary-C06", (1, 3), (1, 3), microbatch="{samples: 4}"),
@@ -47,11 +50,11 @@ LAYOUTS = [
     Layout("token-budget", (1, 2), (1, 2), microbatch="{tokens: 128}", unit_images=1),
     Layout("disjoint-4-to-1", (1, 4), (1, 1), placement="disjoint"),
     Layout("disjoint-1-to-4", (1, 1), (1, 4), placement="disjoint", unit_images=2),
-    Layout("disjoint-3-to-2", (1, 3), (1, 2), placement="disjoint", unit_images=1, repeat=True),
+    Layout("disjoint-3-to-2", (1, 3), (1, 2), placement="disjoint", unit_images=1, repeat=True, ways=WAYS),
     Layout("disjoint-2-to-3", (1, 2), (1, 3), placement="disjoint", tp_sequence=True),
     Layout("disjoint-dp2-to-dp2tp2", (2, 1), (2, 2), placement="disjoint", zero=(1, 1)),
     Layout("overlap-2-and-2", (1, 2), (1, 2), placement=OVERLAP_3),
-    Layout("overlap-dp2sp2-and-tp2", (2, 2), (1, 2), placement=OVERLAP_5, tp_sequence=True),
+    Layout("overlap-dp2sp2-and-tp2", (2, 2), (1, 2), placement=OVERLAP_5, tp_sequence=True, ways=("{channel: tcp}", "{credits: 1, channel: shared_memory}")),
     Layout("one-kv-head-C04", (1, 2), (1, 4), model=variant(kv_heads=1)),
     Layout("two-kv-heads-sequence", (1, 2), (1, 4), tp_sequence=True, model=variant(kv_heads=2)),
     Layout("twelve-kv-heads", (1, 2), (1, 3), model=variant(kv_heads=12)),
@@ -77,7 +80,7 @@ def job_spec(layout, model_folder, data_folder):
               f"  vision: {{components: [vision, merger], mesh: {{dp: {layout.vision[0]}, sp: {layout.vision[1]}}}, zero: {layout.zero[0]}{unit}}}",
               f"  text: {{components: [text], mesh: {{dp: {layout.text[0]}, tp: {layout.text[1]}}}, zero: {layout.zero[1]}, "
               f"tp_sequence: {'true' if layout.tp_sequence else 'false'}}}",
-              f"placement: {layout.placement}", "device: cpu", "threads: 1",
+              f"placement: {layout.placement}", f"schedule: {layout.schedule}", "device: cpu", "threads: 1",
               "data:", f"  sources: [{{path: {data_folder}/records.jsonl, image_root: {data_folder}/images}}]",
               "  shuffle: false", f"  pack_tokens: {layout.pack_tokens}", "  max_sample_tokens: 512" if not layout.pack_tokens else
               f"  max_sample_tokens: {layout.pack_tokens}",

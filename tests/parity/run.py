@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -96,20 +97,21 @@ def start_run(troupe, spec, run, timeout, more=()):
 
 def try_layout(bench, layout, a):
     """Returns the verdict of one layout."""
-    spec = bench.folder / f"{layout.name}.yaml"
-    spec.write_text(job_spec(layout, bench.model_folder(layout.model), bench.folder / "data"))
-    runs = [bench.folder / "runs" / f"{layout.name}{suffix}" for suffix in (("", "-again") if layout.repeat else ("",))]
+    schedules = [layout.schedule] + [layout.schedule] * layout.repeat + list(layout.ways)
+    runs = [bench.folder / "runs" / f"{layout.name}-{number}" for number in range(len(schedules))]
     verdict = compare.Verdict()
-    for run in runs:
+    for run, schedule in zip(runs, schedules):
         run.parent.mkdir(exist_ok=True)
+        spec = Path(f"{run}.yaml")
+        spec.write_text(job_spec(replace(layout, schedule=schedule), bench.model_folder(layout.model), bench.folder / "data"))
         problem = start_run(a.troupe, spec, run, a.timeout)
         if problem:
-            verdict.complaints.append(problem)
+            verdict.complaints.append(f"schedule {schedule}: {problem}")
             return verdict
     try:
         verdict = compare.judge_run(runs[0], bench.reference(layout), layout.training)
-        if layout.repeat:
-            verdict.complaints += compare.judge_repeat(*runs).complaints
+        for run, schedule in zip(runs[1:], schedules[1:]):
+            verdict.complaints += [f"schedule {schedule}: {c}" for c in compare.judge_repeat(runs[0], run).complaints]
     except (OSError, KeyError, json.JSONDecodeError) as error:
         verdict.complaints.append(f"the run folder is incomplete: {error!r}")
     if not verdict.complaints and not a.keep:

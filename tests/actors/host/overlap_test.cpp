@@ -22,6 +22,7 @@ struct Way {
   bool disjoint = true;
   MessageDelays delays = {};
   double memory_gib = 0;
+  BoundaryChannel channel = BoundaryChannel::kAuto;
 };
 
 /// Three steps of one slot of a job with an encoder rank and a decoder rank.
@@ -33,6 +34,7 @@ Status run_slot(const Way& way, int self, KvStore& store, Numbers& numbers) {
   spec.placement.kind = way.disjoint ? PlacementKind::kDisjoint : PlacementKind::kColocated;
   spec.credits = way.credits;
   spec.memory_gib = way.memory_gib;
+  spec.channel = way.channel;
   const auto job = small_job(control, spec, make_random_batch({6, 4, 6, 20}, small_config(), 5));
   job->message_delays = way.delays;
   TROUPE_ASSIGN(const auto boundary, Boundary::create(*job));
@@ -79,6 +81,12 @@ TEST_CASE("losses and norms are bitwise equal with any number of credits, on one
   CHECK(first.losses[0] != first.losses[2]);
   for (const int credits : {2, 4, 0}) CHECK(run({credits}) == first);
   CHECK(run({2, false}) == first);
+}
+
+TEST_CASE("losses and norms are bitwise equal over every channel") {
+  const Numbers in_process = run({2, false});
+  for (const auto channel : {BoundaryChannel::kAuto, BoundaryChannel::kSharedMemory, BoundaryChannel::kTcp})
+    CHECK(run({2, true, {}, 0, channel}) == in_process);
 }
 
 TEST_CASE("a bound on the memory of units in flight changes the order and no number") {
