@@ -68,16 +68,10 @@ Result<ordered_json> bench(const std::string& actor, const Flags& flags) {
   Embedded embedded;
   TROUPE_RETURN_IF_ERROR(start_driver(embedded, std::nullopt));
   TROUPE_RETURN_IF_ERROR(start_workers(embedded, std::nullopt, actor, ""));
-  TROUPE_ASSIGN(PlannedRun planned, plan_noop_job(JobMode::kNoopCalls, embedded.folder->path() + "/noop", 1, kHosts, 1));
+  TROUPE_ASSIGN(PlannedRun planned,
+                plan_noop_job(JobMode::kNoopCalls, embedded.folder->path() + "/noop", 1, kHosts, 1));
   TROUPE_ASSIGN(const std::string id, embedded.driver->submit(std::move(planned.job)));
-  std::promise<driver::JobUpdate> promise;
-  std::future<driver::JobUpdate> ended = promise.get_future();
-  TROUPE_RETURN_IF_ERROR(embedded.driver
-                             ->watch(id,
-                                     [&](const driver::JobUpdate& update) {
-                                       if (update.kind == driver::JobUpdate::Kind::kEnd) promise.set_value(update);
-                                     })
-                             .status());
+  TROUPE_ASSIGN(const std::future<driver::JobUpdate> ended, end_of_job(*embedded.driver, id));
   TROUPE_RETURN_IF_ERROR(peers.loop->tell(ordered_json{{"driver", embedded.server->address()}, {"job", id}}.dump()));
   TROUPE_ASSIGN(const std::string text, peers.loop->hear(kMeasurement));
   const auto result = ordered_json::parse(text, nullptr, false);

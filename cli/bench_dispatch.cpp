@@ -62,13 +62,8 @@ Result<ordered_json> bench_job(Embedded& embedded, const Flags& flags, bool rows
   TROUPE_ASSIGN(PlannedRun planned, plan_noop_job(JobMode::kDispatch, folder, flags.vision, flags.text, flags.steps));
   planned.job.command_json = nlohmann::json{{"rows", rows}}.dump();
   TROUPE_ASSIGN(const std::string job, embedded.driver->submit(std::move(planned.job)));
-  std::promise<driver::JobUpdate> promise;
-  std::future<driver::JobUpdate> ended = promise.get_future();
-  TROUPE_ASSIGN(const int watching, embedded.driver->watch(job, [&](const driver::JobUpdate& update) {
-    if (update.kind == driver::JobUpdate::Kind::kEnd) promise.set_value(update);
-  }));
+  TROUPE_ASSIGN(std::future<driver::JobUpdate> ended, end_of_job(*embedded.driver, job));
   const auto samples = watch(*embedded.driver, job, ended, flags.steps);
-  embedded.driver->unwatch(job, watching);
   if (!samples.ok()) return samples.error();
   if (samples->size() < 3 || samples->back().step == samples->front().step)
     return make_error(ErrorCode::kFailedPrecondition,

@@ -23,7 +23,8 @@ constexpr milliseconds kStopTime{14000};  // jobs end within it, or are left to 
 Result<driver::PlannedJob> plan_order(const driver::SubmitOrder& order, const Manifest& manifest) {
   TROUPE_ASSIGN(JobSpec spec, parse_job_spec(order.job_yaml, "submitted job"));
   TROUPE_ASSIGN(PlannedRun run, plan_run(std::move(spec), &manifest));
-  if (!fs::path(order.run_folder).is_absolute()) return invalid_argument("run folder '" + order.run_folder + "' is no absolute path");
+  if (!fs::path(order.run_folder).is_absolute())
+    return invalid_argument("run folder '" + order.run_folder + "' is no absolute path");
   TROUPE_ASSIGN(const JobMode mode, parse_job_mode(order.mode));
   if (mode != JobMode::kTrain && mode != JobMode::kEval)
     return invalid_argument("mode '" + order.mode + "'; valid: train, eval");
@@ -61,8 +62,8 @@ int serve(const Manifest& manifest, const DriverOptionsGiven& given) {
     spawner = std::move(*created);
     for (const ManifestNode& node : manifest.nodes) {
       worker::SpawnSpec spec;
-      spec.arguments = {own_program(), "worker", "--driver", (*server)->address(), "--node", node.name, "--cluster", manifest.file,
-                        "--actor", actor_program(given.actor)};
+      spec.arguments = {own_program(), "worker",      "--driver", (*server)->address(),      "--node", node.name,
+                        "--cluster",   manifest.file, "--actor",  actor_program(given.actor)};
       spec.output_path = manifest.secrets_folder() + "/worker-" + node.name + ".log";
       if (auto pid = spawner->spawn(spec); !pid) return report(pid.error());
     }
@@ -107,7 +108,8 @@ int worker_command(const WorkerOptionsGiven& given) {
     if (secrets.empty()) secrets = manifest->secrets_folder();
     options.environment = manifest->env;
   }
-  if (options.driver_address.empty()) return report(invalid_argument("worker: --driver ADDR or --cluster FILE is needed"));
+  if (options.driver_address.empty())
+    return report(invalid_argument("worker: --driver ADDR or --cluster FILE is needed"));
   if (!secrets.empty()) options.secrets = secrets_in(fs::absolute(secrets).string());
   const std::string driver_address = options.driver_address;
   block_signals();

@@ -98,4 +98,18 @@ Status start_workers(Embedded& embedded, const std::optional<Manifest>& manifest
   return {};
 }
 
+Result<std::future<driver::JobUpdate>> end_of_job(driver::Driver& driver, const std::string& job,
+                                                  driver::Driver::Watcher each) {
+  // Shared with the watcher, which may outlive who waits.
+  const auto promise = std::make_shared<std::promise<driver::JobUpdate>>();
+  TROUPE_RETURN_IF_ERROR(driver
+                             .watch(job,
+                                    [promise, each = std::move(each)](const driver::JobUpdate& update) {
+                                      if (each) each(update);
+                                      if (update.kind == driver::JobUpdate::Kind::kEnd) promise->set_value(update);
+                                    })
+                             .status());
+  return promise->get_future();
+}
+
 }  // namespace troupe::cli

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,5 +42,9 @@ Status start_driver(Embedded& embedded, const std::optional<Manifest>& manifest)
 /// Starts one worker in this process, or, with a manifest whose launch is local, a worker process a node.
 Status start_workers(Embedded& embedded, const std::optional<Manifest>& manifest, const std::string& actor,
                      const std::string& run_folder);
+
+/// The job's last update, when there is one. `each`: called with every update on the driver's loop; must not block.
+Result<std::future<driver::JobUpdate>> end_of_job(driver::Driver& driver, const std::string& job,
+                                                  driver::Driver::Watcher each = {});
 
 }  // namespace troupe::cli

@@ -59,7 +59,9 @@ std::optional<std::string> LoopProgram::leave(std::chrono::milliseconds timeout)
     ended = state_->ended;
   }
   spawner_.reset();
-  if (!ended) return "the loop " + program_ + " did not leave within " + std::to_string(timeout.count() / 1000) + " s and was killed";
+  if (!ended)
+    return "the loop " + program_ + " did not leave within " + std::to_string(timeout.count() / 1000) +
+           " s and was killed";
   if (ended->clean()) return std::nullopt;
   return describe(*ended);
 }

@@ -20,8 +20,8 @@ class LoopProgram {
   /// `arguments`: [0] is the program's path. TROUPE_DRIVER and TROUPE_JOB are set for it.
   static Result<std::unique_ptr<LoopProgram>> start(const std::vector<std::string>& arguments,
                                                     const std::string& driver, const std::string& job);
-  /// Tells the driver when the program has left. One that leaves by a signal that was passed on to it, or behind it with
-  /// status 0, 130 or 128 + the signal's number, has been stopped; with status 75 it has saved before.
+  /// Tells the driver when the program has left. One that leaves by a signal that was passed on to it, or behind it
+  /// with status 0, 130 or 128 + the signal's number, has been stopped; with status 75 it has saved before.
   void look(driver::Driver& driver, const std::string& job);
   /// Passes a signal on.
   void signal(int number);

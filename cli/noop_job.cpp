@@ -30,8 +30,7 @@ std::string job_text(JobMode model, int vision, int text, int64_t steps) {
 
 }  // namespace
 
-Result<PlannedRun> plan_noop_job(JobMode mode, const std::string& folder, int vision, int text,
-                                 int64_t steps) {
+Result<PlannedRun> plan_noop_job(JobMode mode, const std::string& folder, int vision, int text, int64_t steps) {
   fs::create_directories(folder + "/model");
   std::ofstream(folder + "/model/config.json") << kConfig;
   std::ofstream(folder + "/job.yaml") << job_text(folder + "/model", vision, text, steps);

@@ -9,7 +9,6 @@ namespace troupe::cli {
 
 /// `mode`: kDispatch or kNoopCalls. Writes a model of shapes small enough to cost nothing into `folder`; the run
 /// folder is below it. `vision` and `text` hosts, disjoint, one thread each; `text` a power of two up to 64.
-Result<PlannedRun> plan_noop_job(JobMode mode, const std::string& folder, int vision, int text,
-                                 int64_t steps);
+Result<PlannedRun> plan_noop_job(JobMode mode, const std::string& folder, int vision, int text, int64_t steps);
 
 }  // namespace troupe::cli

@@ -43,8 +43,9 @@ Status check_loop(const RunOptions& options) {
   if (options.loop.empty()) return {};
   if (!options.cluster_file.empty())
     return make_error(ErrorCode::kUnimplemented,
-                      "--loop " + options.loop + ": calls to the hosts of a cluster manifest are not built yet; valid: "
-                      "without --cluster, on this machine");
+                      "--loop " + options.loop +
+                          ": calls to the hosts of a cluster manifest are not built yet; valid: "
+                          "without --cluster, on this machine");
   return worker::check_program(fs::absolute(options.loop).string());
 }
 
@@ -154,13 +155,9 @@ int run_planned(const RunOptions& options, Prepared prepared) {
   Result<std::string> id = embedded.driver->submit(std::move(job));
   if (!id) return report(id.error(), options.json);
   if (!options.evaluate) console.line("job " + *id + ", run folder " + run_folder);
-  std::promise<JobUpdate> promise;
-  std::future<JobUpdate> ended = promise.get_future();
-  Result<int> watching = embedded.driver->watch(*id, [&](const JobUpdate& update) {
-    console.show(update);
-    if (update.kind == JobUpdate::Kind::kEnd) promise.set_value(update);
-  });
-  if (!watching) return report(watching.error(), options.json);
+  Result<std::future<JobUpdate>> ended =
+      end_of_job(*embedded.driver, *id, [&console](const JobUpdate& update) { console.show(update); });
+  if (!ended) return report(ended.error(), options.json);
   if (prepared.manifest && prepared.manifest->launch == LaunchKind::kManual)
     console.line("waiting for workers: start `troupe worker --cluster " + options.cluster_file +
                  " --node NAME` on each node");
@@ -179,10 +176,10 @@ int run_planned(const RunOptions& options, Prepared prepared) {
     else
       static_cast<void>(embedded.driver->loop_ended(*id, driver::LoopEnd::kFailed, made.error()));
   }
-  obey_signals(*embedded.driver, *id, ended, console, loop.get());
+  obey_signals(*embedded.driver, *id, *ended, console, loop.get());
   // A loop sees the end of its job at once: it has time for its last words.
   const std::optional<std::string> loop_fault = loop ? loop->leave(kLastWords) : std::nullopt;
-  const JobUpdate end = ended.get();
+  const JobUpdate end = ended->get();
   console.settle();
   if (options.evaluate && end.exit_code == kExitDone) {
     std::fputs(evaluation_text(end.result_json, options.json).c_str(), stdout);

@@ -25,7 +25,8 @@ constexpr int kWarmUpSteps = 2;
 constexpr int kMostFencedSteps = 5;
 constexpr int kTracedSteps = 5;
 
-const std::map<std::string, DType> kDTypes = {{"fp32", DType::kFp32}, {"bf16", DType::kBf16}, {"bf16-pure", DType::kBf16Pure}};
+const std::map<std::string, DType> kDTypes = {
+    {"fp32", DType::kFp32}, {"bf16", DType::kBf16}, {"bf16-pure", DType::kBf16Pure}};
 
 struct BenchFlags {
   std::string model, batch, grid = "24x32", device = "cpu", dtype = "fp32";
@@ -45,7 +46,9 @@ JobSpec bench_spec(const BenchFlags& flags, int64_t samples) {
   text.components = {"text"};
   spec.groups = {vision, text};
   spec.data.shuffle = false;
-  spec.training.steps = kWarmUpSteps + flags.steps + (flags.device == "cpu" ? 0 : std::min(flags.steps, kMostFencedSteps)) + (flags.trace ? kTracedSteps : 0);
+  spec.training.steps = kWarmUpSteps + flags.steps +
+                        (flags.device == "cpu" ? 0 : std::min(flags.steps, kMostFencedSteps)) +
+                        (flags.trace ? kTracedSteps : 0);
   spec.training.global_batch = spec.training.microbatch_samples = samples;
   spec.training.optimizer = {1e-4, {0.9, 0.999}, 1e-8, 0.0, 0.0};
   spec.training.schedule.type = ScheduleKind::kConstant;
@@ -66,7 +69,8 @@ Result<std::unique_ptr<JobContext>> bench_job(const BenchFlags& flags, LocalCont
     TROUPE_ASSIGN(job->data, open_batch_dataset(flags.batch, job->config));
   } else {
     BatchShape shape{flags.images, 0, 0, flags.text};
-    if (std::sscanf(flags.grid.c_str(), "%ldx%ld", &shape.grid_h, &shape.grid_w) != 2 || shape.grid_h % 2 || shape.grid_w % 2 || shape.grid_h < 2 || shape.grid_w < 2)
+    if (std::sscanf(flags.grid.c_str(), "%ldx%ld", &shape.grid_h, &shape.grid_w) != 2 || shape.grid_h % 2 ||
+        shape.grid_w % 2 || shape.grid_h < 2 || shape.grid_w < 2)
       return invalid_argument("--grid " + flags.grid + ": must be HxW patches, each a multiple of 2, such as 24x32");
     job->data = make_random_batch(shape, job->config, 0);
   }
@@ -134,16 +138,19 @@ struct Timings {
     seconds["text_backward_ms"].push_back(text_backward);
     seconds["forward_ms"].push_back(vision_forward + text_forward);
     seconds["backward_ms"].push_back(vision_backward + text_backward);
-    seconds["update_ms"].push_back(spent(0, Op::kUpdate) + spent(1, Op::kUpdate) + spent(0, Op::kReduce) + spent(1, Op::kReduce) + spent(-1, Op::kCombine));
+    seconds["update_ms"].push_back(spent(0, Op::kUpdate) + spent(1, Op::kUpdate) + spent(0, Op::kReduce) +
+                                   spent(1, Op::kReduce) + spent(-1, Op::kCombine));
   }
 };
 
-/// Runs every step. On a GPU the parts of a step are taken from fenced steps of their own, so that fences do not slow the timed ones.
+/// Runs every step. On a GPU the parts of a step are taken from fenced steps of their own, so that fences do not slow
+/// the timed ones.
 Result<Timings> run_steps(BenchHost& host, int timed_steps, bool trace) {
   const JobContext& job = *host.job;
   Executor executor(job, host.actors, *host.boundary);
-  BatchPlanner planner(job.data->index(), job.training_samples,
-                       batch_plan_options(job.spec, job.config.vision, static_cast<int64_t>(job.training_samples.size())));
+  BatchPlanner planner(
+      job.data->index(), job.training_samples,
+      batch_plan_options(job.spec, job.config.vision, static_cast<int64_t>(job.training_samples.size())));
   Timings timings;
   for (int64_t step = 1; step <= job.steps; ++step) {
     TROUPE_ASSIGN(StepInput input, make_step_input(job, *job.data, planner.plan(step), {{0, 0}, {1, 0}}, {}));
@@ -151,7 +158,8 @@ Result<Timings> run_steps(BenchHost& host, int timed_steps, bool trace) {
     timings.tokens = input.plan.tokens;
     timings.patches = input.plan.rows * job.config.vision.merge_size * job.config.vision.merge_size;
     const bool traced = trace && step > job.steps - kTracedSteps;
-    const bool fenced = step > kWarmUpSteps + timed_steps;  // on a GPU a kernel's span then holds the kernel, not its launch
+    const bool fenced =
+        step > kWarmUpSteps + timed_steps;  // on a GPU a kernel's span then holds the kernel, not its launch
     if (traced) job.trace->start();
     executor.fence_instructions(fenced);
     const auto begin = std::chrono::steady_clock::now();
@@ -185,9 +193,11 @@ void add_orchestration(const std::vector<StepCosts>& costs, nlohmann::ordered_js
 Result<nlohmann::ordered_json> measure(const BenchFlags& flags) {
   TROUPE_ASSIGN(const auto host, make_host(flags));
   TROUPE_ASSIGN(Timings timings, run_steps(*host, flags.steps, flags.trace));
-  nlohmann::ordered_json result = {{"model", flags.model}, {"device", flags.device}, {"dtype", flags.dtype}, {"threads", flags.threads},
+  nlohmann::ordered_json result = {{"model", flags.model},       {"device", flags.device},
+                                   {"dtype", flags.dtype},       {"threads", flags.threads},
                                    {"patches", timings.patches}, {"tokens", timings.tokens}};
-  for (const char* key : {"step_ms", "forward_ms", "backward_ms", "update_ms", "vision_forward_ms", "vision_backward_ms", "text_forward_ms", "text_backward_ms"})
+  for (const char* key : {"step_ms", "forward_ms", "backward_ms", "update_ms", "vision_forward_ms",
+                          "vision_backward_ms", "text_forward_ms", "text_backward_ms"})
     result[key] = std::round(median(timings.seconds[key]) * 1e5) / 100;
   result["tflops"] = timings.flops / median(timings.seconds["step_ms"]) / 1e12;
   result["peak_rss_mib"] = peak_resident_bytes() >> 20;
@@ -201,8 +211,10 @@ Result<nlohmann::ordered_json> measure(const BenchFlags& flags) {
 
 int step_bench_command(int argc, char** argv) {
   BenchFlags flags;
-  CLI::App app("Times training steps (forward, backward, AdamW) of one process, both groups on one slot.\n"
-               "Example: troupe bench step --device cpu --model DIR --images 4 --grid 24x32 --text 256 --threads 2 --json", "troupe bench step");
+  CLI::App app(
+      "Times training steps (forward, backward, AdamW) of one process, both groups on one slot.\n"
+      "Example: troupe bench step --device cpu --model DIR --images 4 --grid 24x32 --text 256 --threads 2 --json",
+      "troupe bench step");
   app.add_option("--model", flags.model, "Hugging Face folder")->required();
   app.add_option("--images", flags.images, "samples, each of one image")->check(CLI::Range(1, 4096));
   app.add_option("--grid", flags.grid, "patches of an image, HxW");

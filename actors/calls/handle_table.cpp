@@ -18,10 +18,9 @@ const char* handle_dtype(const at::Tensor& tensor) {
 
 Status check_generation(const wire::TensorHandle& handle, Generation running) {
   if (handle.generation() == running.value) return {};
-  return make_error(ErrorCode::kAborted, "tensor handle " + describe(handle) + " is of generation " +
-                                             std::to_string(handle.generation()) +
-                                             ", which has ended; the job runs generation " +
-                                             std::to_string(running.value));
+  return make_error(ErrorCode::kAborted,
+                    "tensor handle " + describe(handle) + " is of generation " + std::to_string(handle.generation()) +
+                        ", which has ended; the job runs generation " + std::to_string(running.value));
 }
 
 std::string describe(const wire::TensorHandle& h) {

@@ -16,8 +16,10 @@ using checkpoint::local_part;
 /// Masters keep what the file knows beyond the compute dtype. `source` is the rank's part of the file's tensor.
 void fill_master(const OptimizerPiece& piece, const at::Tensor& source) {
   const at::Tensor flat = source.reshape({-1});  // a copy only where a cut along columns makes it one
-  const int64_t end = std::min(piece.end, flat.numel());  // behind it lies the padding, zero in the master as in the weight
-  if (piece.begin < end) at::Tensor(piece.master).narrow(0, 0, end - piece.begin).copy_(flat.narrow(0, piece.begin, end - piece.begin));
+  const int64_t end =
+      std::min(piece.end, flat.numel());  // behind it lies the padding, zero in the master as in the weight
+  if (piece.begin < end)
+    at::Tensor(piece.master).narrow(0, 0, end - piece.begin).copy_(flat.narrow(0, piece.begin, end - piece.begin));
 }
 
 /// A weight that is NaN or infinite makes every loss NaN; the file is to blame, not what is trained from it.
@@ -31,9 +33,11 @@ Status check_finite(const LocalParameter& p, const at::Tensor& source, const Fol
   if (all_finite(p.weight)) return {};
   const std::string which = tensor.file->path() + ": tensor " + tensor.info->name;
   if (all_finite(source))
-    return invalid_argument(which + " has elements beyond what the compute dtype holds; valid: model.dtype: fp32, or "
+    return invalid_argument(which +
+                            " has elements beyond what the compute dtype holds; valid: model.dtype: fp32, or "
                             "smaller weights");
-  return invalid_argument(which + " has elements that are NaN or infinite; valid: a folder whose weights are all finite");
+  return invalid_argument(which +
+                          " has elements that are NaN or infinite; valid: a folder whose weights are all finite");
 }
 
 }  // namespace
@@ -45,7 +49,8 @@ Status load_pretrained(ParameterStore& store, const std::string& folder, GroupOp
     for (LocalParameter& p : store.parameters()) {
       const FolderTensor* tensor = weights.find(p.decl.name);
       TROUPE_CHECK(tensor != nullptr && tensor->info->shape == p.decl.shape);
-      const at::Tensor source = global_part(checkpoint::mapped_tensor(*tensor->file, *tensor->info), p.slice, p.slice.begin, p.slice.end);
+      const at::Tensor source =
+          global_part(checkpoint::mapped_tensor(*tensor->file, *tensor->info), p.slice, p.slice.begin, p.slice.end);
       local_part(p.weight, p.slice, p.slice.begin, p.slice.end).copy_(source);
       TROUPE_RETURN_IF_ERROR(check_finite(p, source, *tensor));
     }
@@ -54,7 +59,8 @@ Status load_pretrained(ParameterStore& store, const std::string& folder, GroupOp
       if (!piece.master.defined()) continue;
       const LocalParameter& p = store.at(piece.name);
       const FolderTensor* tensor = weights.find(piece.name);
-      fill_master(piece, global_part(checkpoint::mapped_tensor(*tensor->file, *tensor->info), p.slice, p.slice.begin, p.slice.end));
+      fill_master(piece, global_part(checkpoint::mapped_tensor(*tensor->file, *tensor->info), p.slice, p.slice.begin,
+                                     p.slice.end));
     }
   } catch (const std::exception& e) {
     return internal_error(folder + ": loading weights failed: " + e.what());

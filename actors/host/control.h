@@ -89,8 +89,8 @@ class HostControl {
   /// How this host's steady clock lies to the driver's: the quickest of a few round trips over the control stream.
   /// Blocks for them, 2 s at most; an Unavailable or DeadlineExceeded says that the driver did not answer.
   virtual Result<ClockOffset> measure_clock() = 0;
-  /// Where this host may listen for calls: "unix:PATH" beside the driver's own socket; empty: the driver is reached over
-  /// TCP, where hosts have no certificate to show.
+  /// Where this host may listen for calls: "unix:PATH" beside the driver's own socket; empty: the driver is reached
+  /// over TCP, where hosts have no certificate to show.
   virtual std::string call_address() const { return {}; }
   /// True once the driver or worker asked this host to end at once.
   virtual bool stop_requested() const = 0;

@@ -77,7 +77,9 @@ Result<std::unique_ptr<JobContext>> make_job_context(HostControl& control) {
     return invalid_argument("groups: vision and text must be trained by two different groups");
   control.report_phase("opening the data");
   TROUPE_RETURN_IF_ERROR(open_data(*job));
-  job->training = is_noop(job->assignment.mode) ? record_dispatch_loop(job->spec) : record_training_loop(job->spec, encoder_row_bytes(job->spec, job->config.vision));
+  job->training = is_noop(job->assignment.mode)
+                      ? record_dispatch_loop(job->spec)
+                      : record_training_loop(job->spec, encoder_row_bytes(job->spec, job->config.vision));
   job->evaluation = record_evaluation_loop(job->spec);
   job->steps = training_steps(job->spec, static_cast<int64_t>(job->training_samples.size()));
   return job;

@@ -3,12 +3,13 @@
 #include <cstdint>
 #include <functional>
 
-/// Memory accounting: what tensors take is counted for the actor that runs, so that activations can be told apart by rank although
-/// colocated actors share a process. On CPUs every allocation is counted; a GPU's allocator is read whenever the actor changes.
+/// Memory accounting: what tensors take is counted for the actor that runs, so that activations can be told apart by
+/// rank although colocated actors share a process. On CPUs every allocation is counted; a GPU's allocator is read
+/// whenever the actor changes.
 namespace troupe {
 
-/// Installs the counting allocator and keeps freed blocks in the process (large activations would else be mapped and faulted in anew
-/// every step). Once, before any tensor exists.
+/// Installs the counting allocator and keeps freed blocks in the process (large activations would else be mapped and
+/// faulted in anew every step). Once, before any tensor exists.
 void install_counting_allocator();
 
 /// A device allocator's state: bytes in use now, and the most in use and in its hands since the last reading.
@@ -16,8 +17,8 @@ struct MemoryReading {
   int64_t live = 0, peak = 0, reserved_peak = 0;
 };
 using MemoryMeter = std::function<MemoryReading()>;
-/// From now on owners are charged with what `meter` shows while they run, not with host allocations. Empty: host allocations again.
-/// Owner thread only, while nobody is counted for.
+/// From now on owners are charged with what `meter` shows while they run, not with host allocations. Empty: host
+/// allocations again. Owner thread only, while nobody is counted for.
 void charge_by_meter(MemoryMeter meter);
 
 /// Allocations from now on belong to `owner` (0..63) until the next call. Owner thread only.
@@ -37,7 +38,8 @@ void reset_peak(int owner);
 
 /// Peak resident memory of this process in bytes.
 int64_t peak_resident_bytes();
-/// Peak memory of the device that owners are charged on: what its allocator took, or this process's peak resident memory.
+/// Peak memory of the device that owners are charged on: what its allocator took, or this process's peak resident
+/// memory.
 int64_t peak_device_bytes();
 
 }  // namespace troupe

@@ -1,6 +1,5 @@
 #include "actors/rpc/call_port.h"
 
-#include <grpc/support/log.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 #include <grpcpp/support/async_stream.h>
@@ -33,10 +32,10 @@ struct Stream {
   grpc::ServerAsyncReaderWriter<wire::FromHost, wire::ToHost> io{&context};
   EventHandler accepted, read, written, finished;
   wire::ToHost incoming;
-  wire::FromHost current;               // on its way
-  std::deque<wire::Answer> next;        // what follows
+  wire::FromHost current;         // on its way
+  std::deque<wire::Answer> next;  // what follows
   std::optional<wire::ErrorMessage> refusal;
-  uint64_t session = 0;          // 0: not greeted yet, or refused
+  uint64_t session = 0;  // 0: not greeted yet, or refused
   bool reading = false, writing = false, ending = false, finishing = false, done = false;
 
   void read_next() {
@@ -88,13 +87,9 @@ class GrpcCallPort final : public CallPort {
   }
 
   Status start(const std::string& address) {
-    gpr_set_log_function([](gpr_log_func_args*) {});  // what a person needs is in the errors that are returned
-    TROUPE_ASSIGN(auto credentials, server_credentials(address, {}));
+    quiet_grpc();
     grpc::ServerBuilder builder;
-    builder.AddListeningPort(address, credentials);
-    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5000);
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-    builder.SetMaxReceiveMessageSize(kLargestMessageBytes);
+    TROUPE_RETURN_IF_ERROR(listen_at(builder, address, {}, nullptr));
     builder.RegisterService(&service_);
     auto queue = builder.AddCompletionQueue();
     grpc_queue_ = queue.get();

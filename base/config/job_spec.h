@@ -11,8 +11,8 @@
 #include "base/mesh/mesh.h"
 #include "base/result.h"
 
-/// The job spec as a value: what a person writes in JOB.yaml, with every default filled in. docs/job-spec.md is the reference.
-/// Parsing, `--set`, suggestions for misspelt keys and writing back live in base/config/job_spec_parser.h.
+/// The job spec as a value: what a person writes in JOB.yaml, with every default filled in. docs/job-spec.md is the
+/// reference. Parsing, `--set`, suggestions for misspelt keys and writing back live in base/config/job_spec_parser.h.
 namespace troupe {
 
 enum class ModelInit { kPretrained, kRandom };
@@ -49,12 +49,12 @@ struct GroupSpec {
 
 struct PlacementSpec {
   PlacementKind kind = PlacementKind::kColocated;
-  std::map<std::string, int> counts;                        // kCounts: slots of each group
-  std::map<std::string, std::vector<std::string>> slots;    // kExplicit: "node:index", "node:0-3", "node:*"
+  std::map<std::string, int> counts;                      // kCounts: slots of each group
+  std::map<std::string, std::vector<std::string>> slots;  // kExplicit: "node:index", "node:0-3", "node:*"
 };
 
-/// Spellings of a source beside those that are always understood (docs/data.md): `columns` is the key of a meaning, `roles` the meaning of
-/// a word for a speaker.
+/// Spellings of a source beside those that are always understood (docs/data.md): `columns` is the key of a meaning,
+/// `roles` the meaning of a word for a speaker.
 struct RecordSpelling {
   std::map<std::string, std::string> columns, roles;
 };
@@ -93,7 +93,7 @@ struct DataSpec {
 struct EvalSpec {
   double split = 0;  // fraction held out from data.sources
   std::vector<DataSource> sources;
-  int64_t every = 0;  // steps; 0: never while training
+  int64_t every = 0;        // steps; 0: never while training
   int64_t max_samples = 0;  // 0: all
 };
 
@@ -115,9 +115,9 @@ struct ScheduleSpec {
 struct TrainingSpec {
   std::optional<int64_t> steps;
   std::optional<double> epochs;
-  int64_t global_batch = 1;         // samples
-  int64_t microbatch_samples = 1;   // sequences (samples, or packs when pack_tokens > 0) in a text unit
-  int64_t microbatch_tokens = 0;    // > 0: token budget of a text unit instead
+  int64_t global_batch = 1;        // samples
+  int64_t microbatch_samples = 1;  // sequences (samples, or packs when pack_tokens > 0) in a text unit
+  int64_t microbatch_tokens = 0;   // > 0: token budget of a text unit instead
   OptimizerSpec optimizer;
   ScheduleSpec schedule;
   uint64_t seed = 1;
@@ -161,8 +161,9 @@ struct JobSpec {
   double memory_gib = 0;  // schedule.memory_gib: what a rank of it may keep for them; 0: no bound
   DebugDump debug;
   ProfileSpec profile;
-  std::vector<std::string> warnings;  // found while loading (optional files that are missing); not part of the written spec
-  KeyPlaces places;                   // where its keys were written; nothing when made in memory
+  std::vector<std::string>
+      warnings;      // found while loading (optional files that are missing); not part of the written spec
+  KeyPlaces places;  // where its keys were written; nothing when made in memory
 
   const GroupSpec* group_of_component(const std::string& component) const;
 };

@@ -306,10 +306,13 @@ void read_profile(const Section& root, const std::vector<GroupSpec>& groups, Pro
   if (p.ranks == std::vector<std::string>{"all"}) p.ranks.clear();
   for (const std::string& rank : p.ranks) {
     const bool known = std::any_of(groups.begin(), groups.end(), [&](const GroupSpec& g) {
-      const auto number = rank.rfind(g.name + "/", 0) == 0 ? parse_integer(rank.substr(g.name.size() + 1)) : std::nullopt;
+      const auto number =
+          rank.rfind(g.name + "/", 0) == 0 ? parse_integer(rank.substr(g.name.size() + 1)) : std::nullopt;
       return number && *number >= 0 && *number < g.mesh.ranks();
     });
-    if (!known) s.bad_value("ranks", "'" + rank + "'", "all or a list of GROUP/RANK, such as [" + (groups.empty() ? "text" : groups[0].name) + "/0]");
+    if (!known)
+      s.bad_value("ranks", "'" + rank + "'",
+                  "all or a list of GROUP/RANK, such as [" + (groups.empty() ? "text" : groups[0].name) + "/0]");
   }
 }
 

@@ -203,8 +203,11 @@ std::string job_spec_to_yaml(const JobSpec& s) {
                           ", export: " + (s.checkpoint.export_at_end ? "end" : "never") + "}");
   w.put("logging", "{every: " + std::to_string(s.log_every) + ", tensorboard: false}");
   const ProfileSpec& p = s.profile;
-  w.put("profile", "{steps: [" + (p.on() ? std::to_string(p.first) + ", " + std::to_string(p.last) : std::string()) + "], ranks: " +
-                       (p.ranks.empty() ? std::string("all") : list_text(p.ranks, [](const std::string& r) { return quoted(r); })) + "}");
+  w.put(
+      "profile",
+      "{steps: [" + (p.on() ? std::to_string(p.first) + ", " + std::to_string(p.last) : std::string()) + "], ranks: " +
+          (p.ranks.empty() ? std::string("all") : list_text(p.ranks, [](const std::string& r) { return quoted(r); })) +
+          "}");
   write_debug(s.debug, w);
   return w.take();
 }

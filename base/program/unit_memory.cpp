@@ -12,7 +12,8 @@ int64_t encoder_row_bytes(const JobSpec& spec, const VisionConfig& config) {
   // Ahead of the blocks the patches, the stream and its norm; behind them the merger's two inputs and its rows.
   const int64_t ends = config.patch_dim() + 2 * h;
   const int64_t merger = 2 * h * patches + config.out_hidden;
-  const int64_t bytes = patches * (config.depth * (block * element + statistics * 4) + ends * element) + merger * element;
+  const int64_t bytes =
+      patches * (config.depth * (block * element + statistics * 4) + ends * element) + merger * element;
   const GroupSpec* group = spec.group_of_component("vision");
   const int64_t ranks = group ? group->mesh.size(Axis::kSp) : 1;
   return (bytes + ranks - 1) / ranks;

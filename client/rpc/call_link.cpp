@@ -1,6 +1,5 @@
 #include "client/rpc/call_link.h"
 
-#include <grpc/support/log.h>
 #include <grpcpp/support/async_stream.h>
 
 #include <algorithm>
@@ -156,7 +155,7 @@ class GrpcCallLink final : public CallLink {
   EventQueue::Waiter done_;
   std::mutex mutex_;
   wire::FromHost incoming_;
-  wire::ToHost current_, next_;    // next_ is without its calls
+  wire::ToHost current_, next_;   // next_ is without its calls
   std::deque<wire::Call> calls_;  // on the link, in order
   grpc::Status status_;
   std::optional<Error> refusal_;
@@ -168,7 +167,7 @@ class GrpcCallLink final : public CallLink {
 Result<std::unique_ptr<CallLink>> CallLink::open(const std::string& address, const Secrets& secrets,
                                                  const wire::LoopGreeting& greeting, EventQueue& queue,
                                                  LinkEvents events) {
-  gpr_set_log_function([](gpr_log_func_args*) {});  // what a person needs is in the errors that are returned
+  quiet_grpc();
   TROUPE_ASSIGN(auto connection, open_connection(address, secrets));
   auto link = std::make_unique<GrpcCallLink>(address, std::move(connection), queue, std::move(events));
   link->start(greeting);

@@ -1,6 +1,5 @@
 #include "driver/rpc/server.h"
 
-#include <grpc/support/log.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
@@ -9,11 +8,6 @@
 
 namespace troupe::driver {
 namespace {
-
-/// gRPC writes each failed try to standard error; what a person needs is in the errors that are returned.
-void quiet_grpc() {
-  gpr_set_log_function([](gpr_log_func_args*) {});
-}
 
 class GrpcServer final : public Server {
  public:
@@ -28,20 +22,17 @@ class GrpcServer final : public Server {
   ~GrpcServer() override { shutdown(); }
 
   Status start() {
-    TROUPE_ASSIGN(auto credentials, server_credentials(options_.address, options_.secrets));
     grpc::ServerBuilder builder;
     int port = 0;
-    builder.AddListeningPort(options_.address, credentials, &port);
-    // Two drivers on one port would each get some of the workers.
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5000);
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-    builder.SetMaxReceiveMessageSize(kLargestMessageBytes);
-    for (grpc::Service* service : {client_.get(), worker_.get(), host_.get(), store_.get()}) builder.RegisterService(service);
+    TROUPE_RETURN_IF_ERROR(listen_at(builder, options_.address, options_.secrets, &port));
+    for (grpc::Service* service : {client_.get(), worker_.get(), host_.get(), store_.get()})
+      builder.RegisterService(service);
     server_ = builder.BuildAndStart();
-    const bool is_unix = options_.address.rfind("unix:", 0) == 0;
+    const bool is_unix = is_unix_address(options_.address);
     if (!server_ || (!is_unix && port == 0))
-      return make_error(ErrorCode::kInvalidArgument, "cannot listen on " + options_.address + "; is another driver running there, or is the address not this machine's?");
+      return make_error(ErrorCode::kInvalidArgument,
+                        "cannot listen on " + options_.address +
+                            "; is another driver running there, or is the address not this machine's?");
     address_ = options_.address;
     if (!is_unix) address_ = address_.substr(0, address_.rfind(':') + 1) + std::to_string(port);
     return {};

@@ -150,7 +150,8 @@ Result<std::string> Driver::status_json(const std::string& job_id) {
     json all = {{"term", term().value}, {"jobs", json::array()}, {"workers", json::array()}};
     for (auto& [id, job] : jobs_) all["jobs"].push_back(job.runner->status());
     for (const auto& worker : options_.workers)
-      all["workers"].push_back({{"node", worker.node}, {"address", worker.address}, {"present", leases_.present(worker.node)}});
+      all["workers"].push_back(
+          {{"node", worker.node}, {"address", worker.address}, {"present", leases_.present(worker.node)}});
     return all.dump();
   });
 }
@@ -207,13 +208,15 @@ Result<std::vector<std::string>> Driver::log_files(const std::string& job_id, co
     std::set<int> slots;
     for (size_t g = 0; g < planned.group_names.size(); ++g)
       for (size_t r = 0; r < planned.group_slots[g].size(); ++r)
-        if ((group.empty() || group == planned.group_names[g]) && (rank < 0 || rank == static_cast<int>(r))) slots.insert(planned.group_slots[g][r]);
+        if ((group.empty() || group == planned.group_names[g]) && (rank < 0 || rank == static_cast<int>(r)))
+          slots.insert(planned.group_slots[g][r]);
     std::vector<std::string> files;
     for (int slot : slots) {
       const PlannedSlot& place = planned.slots[static_cast<size_t>(slot)];
       files.push_back(job->runner->folder().log_path(place.node, place.index));
     }
-    if (files.empty()) return not_found("job " + job_id + " has no rank " + std::to_string(rank) + " of group '" + group + "'");
+    if (files.empty())
+      return not_found("job " + job_id + " has no rank " + std::to_string(rank) + " of group '" + group + "'");
     return files;
   });
 }
@@ -257,8 +260,9 @@ Status Driver::worker_registered(const std::string& node, const std::string& inc
                                  std::shared_ptr<WorkerPeer> peer) {
   return loop_.ask([&]() -> Status {
     if (highest_term > term().value)
-      return make_error(ErrorCode::kFailedPrecondition, "this driver's term " + std::to_string(term().value) + " is older than term " +
-                                                            std::to_string(highest_term) + " that the worker has seen");
+      return make_error(ErrorCode::kFailedPrecondition, "this driver's term " + std::to_string(term().value) +
+                                                            " is older than term " + std::to_string(highest_term) +
+                                                            " that the worker has seen");
     const std::string refusal = leases_.registered(node, incarnation, OwnerLoop::Clock::now());
     if (!refusal.empty()) return make_error(ErrorCode::kFailedPrecondition, refusal);
     workers_[node] = std::move(peer);
@@ -303,7 +307,8 @@ void Driver::task_line(const std::string& incarnation, const std::string& line) 
   });
 }
 
-void Driver::host_hello(const std::string& job_id, int slot, const std::string& incarnation, std::shared_ptr<HostPeer> peer) {
+void Driver::host_hello(const std::string& job_id, int slot, const std::string& incarnation,
+                        std::shared_ptr<HostPeer> peer) {
   loop_.post([this, job_id, slot, incarnation, peer = std::move(peer)] {
     Job* job = find(job_id);
     if (!job) return peer->refuse(unknown_job(job_id));

@@ -5,10 +5,9 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "base/loop/owner_loop.h"
 #include "driver/journal/journal.h"
@@ -59,13 +58,15 @@ class Driver {
   void cancel_all();
   /// No job is queued or running.
   bool idle();
-  /// Before the server ends: answers every rendezvous wait, takes no more of them, tells workers to end everything and go.
+  /// Before the server ends: answers every rendezvous wait, takes no more of them, tells workers to end everything and
+  /// go.
   void close();
   /// How many workers are present (for tests and `status`).
   int workers_present();
 
   // Workers; called by the service. `peer` is kept until worker_gone.
-  Status worker_registered(const std::string& node, const std::string& incarnation, uint64_t highest_term, std::shared_ptr<WorkerPeer> peer);
+  Status worker_registered(const std::string& node, const std::string& incarnation, uint64_t highest_term,
+                           std::shared_ptr<WorkerPeer> peer);
   void worker_heartbeat(const std::string& node, const std::string& incarnation);
   void worker_gone(const std::string& node, const std::string& incarnation);
   void process_spawned(const std::string& incarnation, int pid, std::optional<Error> error);
@@ -104,7 +105,7 @@ class Driver {
   WorkerLeases leases_;
   std::map<std::string, std::shared_ptr<WorkerPeer>> workers_;
   std::map<std::string, Job> jobs_;
-  std::list<std::string> queue_;  // in order of submission
+  std::list<std::string> queue_;              // in order of submission
   std::map<std::string, Process> processes_;  // by incarnation
   std::map<uint64_t, StoreReply> store_replies_;
   uint64_t last_store_call_ = 0;

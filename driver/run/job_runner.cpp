@@ -249,9 +249,9 @@ Error JobRunner::index_error(int exit_code) const {
     return make_error(error_code_from_name(parsed.value("code", "invalid_argument")),
                       parsed["message"].get<std::string>());
   if (exit_code == 2 && text.empty())  // a full disk takes no log
-    return make_error(ErrorCode::kResourceExhausted,
-                      "the data was refused, and the reason could not be written to " + folder_->path() +
-                          "/logs/index.log: make room on its disk, then run again");
+    return make_error(ErrorCode::kResourceExhausted, "the data was refused, and the reason could not be written to " +
+                                                         folder_->path() +
+                                                         "/logs/index.log: make room on its disk, then run again");
   if (exit_code == 2) return invalid_argument(text);
   return internal_error("the index task exited with status " + std::to_string(exit_code) + ": " + text);
 }

@@ -33,7 +33,7 @@ struct PlannedJob {
   int64_t total_steps = 0;  // 0: known to the hosts only
   int64_t log_every = 1;    // steps between two progress lines (metrics.jsonl has every step)
   std::chrono::milliseconds save_grace{300000};
-  std::string plan_text;  // for people
+  std::string plan_text;              // for people
   std::vector<std::string> warnings;  // of the plan; plan_text has them too
 };
 

@@ -33,7 +33,7 @@ enum class OutcomeKind { kDone, kFailed, kRefused, kStopped, kCancelled };
 struct Outcome {
   OutcomeKind kind = OutcomeKind::kDone;
   std::string cause_kind = "none";
-  Error error;  // the first cause; empty message when done
+  Error error;       // the first cause; empty message when done
   int culprit = -1;  // slot
   int64_t steps_done = 0;
 

@@ -1,12 +1,12 @@
 #include "proto/rpc/channel.h"
 
+#include <grpc/support/log.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
+#include <grpcpp/security/server_credentials.h>
 
 namespace troupe {
 namespace {
-
-bool is_unix(const std::string& address) { return address.rfind("unix:", 0) == 0; }
 
 grpc::ChannelArguments channel_arguments() {
   grpc::ChannelArguments arguments;
@@ -34,7 +34,7 @@ void Connection::sign(grpc::ClientContext& context) const {
 Result<Connection> open_connection(const std::string& address, const Secrets& secrets) {
   Connection connection;
   grpc::ChannelArguments arguments = channel_arguments();
-  if (is_unix(address)) {
+  if (is_unix_address(address)) {
     if (!secrets.token_file.empty()) {
       TROUPE_ASSIGN(connection.token, read_secret(secrets.token_file));
     }
@@ -42,7 +42,9 @@ Result<Connection> open_connection(const std::string& address, const Secrets& se
     return connection;
   }
   if (secrets.certificate_file.empty() || secrets.token_file.empty())
-    return invalid_argument("driver address " + address + " is a TCP address and needs the cluster's secrets folder (--secrets DIR or --cluster FILE)");
+    return invalid_argument(
+        "driver address " + address +
+        " is a TCP address and needs the cluster's secrets folder (--secrets DIR or --cluster FILE)");
   grpc::SslCredentialsOptions options;
   TROUPE_ASSIGN(options.pem_root_certs, read_secret(secrets.certificate_file));
   options.pem_root_certs += "\n";
@@ -52,8 +54,11 @@ Result<Connection> open_connection(const std::string& address, const Secrets& se
   return connection;
 }
 
-Result<std::shared_ptr<grpc::ServerCredentials>> server_credentials(const std::string& address, const Secrets& secrets) {
-  if (is_unix(address)) return grpc::InsecureServerCredentials();
+namespace {
+
+Result<std::shared_ptr<grpc::ServerCredentials>> server_credentials(const std::string& address,
+                                                                    const Secrets& secrets) {
+  if (is_unix_address(address)) return grpc::InsecureServerCredentials();
   if (secrets.key_file.empty()) return invalid_argument("listening on " + address + " needs a certificate");
   grpc::SslServerCredentialsOptions options;
   grpc::SslServerCredentialsOptions::PemKeyCertPair pair;
@@ -65,17 +70,51 @@ Result<std::shared_ptr<grpc::ServerCredentials>> server_credentials(const std::s
   return grpc::SslServerCredentials(options);
 }
 
+}  // namespace
+
+Status listen_at(grpc::ServerBuilder& builder, const std::string& address, const Secrets& secrets, int* port) {
+  TROUPE_ASSIGN(auto credentials, server_credentials(address, secrets));
+  builder.AddListeningPort(address, credentials, port);
+  // Two servers on one port would each get some of the peers.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.SetMaxReceiveMessageSize(kLargestMessageBytes);
+  return {};
+}
+
+void quiet_grpc() {
+  gpr_set_log_function([](gpr_log_func_args*) {});
+}
+
+bool is_unix_address(const std::string& address) { return address.rfind("unix:", 0) == 0; }
+
 Error from_grpc(const grpc::Status& status, const std::string& what) {
   ErrorCode code = ErrorCode::kInternal;
   switch (status.error_code()) {
-    case grpc::StatusCode::UNAVAILABLE: code = ErrorCode::kUnavailable; break;
-    case grpc::StatusCode::DEADLINE_EXCEEDED: code = ErrorCode::kDeadlineExceeded; break;
-    case grpc::StatusCode::CANCELLED: code = ErrorCode::kCancelled; break;
-    case grpc::StatusCode::UNAUTHENTICATED: code = ErrorCode::kUnauthenticated; break;
-    case grpc::StatusCode::NOT_FOUND: code = ErrorCode::kNotFound; break;
-    case grpc::StatusCode::INVALID_ARGUMENT: code = ErrorCode::kInvalidArgument; break;
-    case grpc::StatusCode::RESOURCE_EXHAUSTED: code = ErrorCode::kResourceExhausted; break;
-    default: break;
+    case grpc::StatusCode::UNAVAILABLE:
+      code = ErrorCode::kUnavailable;
+      break;
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+      code = ErrorCode::kDeadlineExceeded;
+      break;
+    case grpc::StatusCode::CANCELLED:
+      code = ErrorCode::kCancelled;
+      break;
+    case grpc::StatusCode::UNAUTHENTICATED:
+      code = ErrorCode::kUnauthenticated;
+      break;
+    case grpc::StatusCode::NOT_FOUND:
+      code = ErrorCode::kNotFound;
+      break;
+    case grpc::StatusCode::INVALID_ARGUMENT:
+      code = ErrorCode::kInvalidArgument;
+      break;
+    case grpc::StatusCode::RESOURCE_EXHAUSTED:
+      code = ErrorCode::kResourceExhausted;
+      break;
+    default:
+      break;
   }
   return make_error(code, what + ": " + status.error_message());
 }

@@ -2,7 +2,7 @@
 
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
-#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server_builder.h>
 
 #include <memory>
 #include <string>
@@ -10,8 +10,8 @@
 #include "base/result.h"
 #include "proto/rpc/secrets.h"
 
-/// How processes of a cluster reach and believe one another: Unix sockets inside a private folder, or TLS with the cluster's
-/// certificate and its token on TCP. A plain TCP connection is never made.
+/// How processes of a cluster reach and believe one another: Unix sockets inside a private folder, or TLS with the
+/// cluster's certificate and its token on TCP. A plain TCP connection is never made.
 namespace troupe {
 
 inline constexpr char kTokenHeader[] = "troupe-token";
@@ -29,8 +29,12 @@ struct Connection {
 
 /// `address`: "unix:/path" or "HOST:PORT". Does not connect yet. TCP without secrets is refused.
 Result<Connection> open_connection(const std::string& address, const Secrets& secrets);
-/// Credentials of the driver's server for `address`.
-Result<std::shared_ptr<grpc::ServerCredentials>> server_credentials(const std::string& address, const Secrets& secrets);
+/// `builder` will listen on exactly this address, and bound what it is sent. `port`: the one that is taken, once it is.
+Status listen_at(grpc::ServerBuilder& builder, const std::string& address, const Secrets& secrets, int* port);
+/// gRPC writes each failed try to standard error; what a person needs is in the errors that are returned.
+void quiet_grpc();
+/// "unix:PATH", rather than "HOST:PORT".
+bool is_unix_address(const std::string& address);
 /// The error that a failed call amounts to; `what` names the call and the peer.
 Error from_grpc(const grpc::Status& status, const std::string& what);
 

@@ -156,7 +156,8 @@ TEST_CASE("numbers of one group reach every rank of another") {
       const auto job = small_job(control, spec, make_random_batch({1, 4, 4, 3}, small_config(), 1));
       auto boundary = Boundary::create(*job);
       if (!boundary.ok()) return;
-      BatchPlanner planner(job->data->index(), job->training_samples, batch_plan_options(job->spec, job->config.vision, 1));
+      BatchPlanner planner(job->data->index(), job->training_samples,
+                           batch_plan_options(job->spec, job->config.vision, 1));
       const StepPlan plan = planner.plan(1);
       (*boundary)->begin_step(plan, job->data->index(), false);
       const int group = s < 2 ? 0 : 1, rank = s < 2 ? s : 0;

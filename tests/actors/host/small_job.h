@@ -64,7 +64,8 @@ inline std::unique_ptr<JobContext> small_job(HostControl& control, JobSpec spec,
   job->config = small_config();
   job->spec = std::move(spec);
   job->data = std::move(data);
-  for (size_t s = 0; s < job->data->index().samples.size(); ++s) job->training_samples.push_back(static_cast<int64_t>(s));
+  for (size_t s = 0; s < job->data->index().samples.size(); ++s)
+    job->training_samples.push_back(static_cast<int64_t>(s));
   job->eval_samples = job->training_samples;
   job->encoder = 0;
   job->decoder = 1;

@@ -128,7 +128,8 @@ TEST_CASE("a written spec reads back as the same value, whatever its form") {
   const std::vector<std::string> forms = {
       kSketch,
       Lines{}.text(),
-      Lines{}.text() + "placement: {vision: 2, text: 2}\nthreads: 3\nschedule: {credits: 7, memory_gib: 1.5, channel: tcp}\n",
+      Lines{}.text() +
+          "placement: {vision: 2, text: 2}\nthreads: 3\nschedule: {credits: 7, memory_gib: 1.5, channel: tcp}\n",
       Lines{}.text() + "placement: {vision: ['a:0-1'], text: ['b:*']}\nname: no\ndevice: cpu\n",
       Lines{}.text() + "profile: {steps: [2, 3], ranks: [text/0]}\n",
       Lines{}.text() + "debug: {dump: {steps: [1, 3], samples: true, weights: true}}\neval: {max_samples: 9}\n",

@@ -20,7 +20,8 @@ JobSpec two_group_spec() {
 }
 
 int count(const std::vector<Instruction>& order, Op op, int group) {
-  return static_cast<int>(std::count_if(order.begin(), order.end(), [&](const Instruction& i) { return i.op == op && i.group == group; }));
+  return static_cast<int>(
+      std::count_if(order.begin(), order.end(), [&](const Instruction& i) { return i.op == op && i.group == group; }));
 }
 
 const StepShape kShape = {{2, 2}, {{{0}, {1}}}};
@@ -30,7 +31,9 @@ const StepShape kShape = {{2, 2}, {{{0}, {1}}}};
 TEST_CASE("a trained job reduces both groups before the norm is combined and updates them after it") {
   const auto order = expand(record_training_loop(two_group_spec()), kShape);
   const auto at = [&](Op op, int group) {
-    return std::find_if(order.begin(), order.end(), [&](const Instruction& i) { return i.op == op && (group < 0 || i.group == group); }) - order.begin();
+    return std::find_if(order.begin(), order.end(),
+                        [&](const Instruction& i) { return i.op == op && (group < 0 || i.group == group); }) -
+           order.begin();
   };
   for (int group : {0, 1}) {
     CHECK(at(Op::kReduce, group) < at(Op::kCombine, -1));
@@ -64,7 +67,7 @@ TEST_CASE("schedule.memory_gib bounds what the encoder holds by the rows of its 
       if (i.group == 0 && (i.op == Op::kForward || i.op == Op::kBackward)) work.push_back(i);
     return work[1].op == Op::kBackward;
   };
-  CHECK_FALSE(one_unit_at_a_time(program));                              // 9 of 10 rows
+  CHECK_FALSE(one_unit_at_a_time(program));                         // 9 of 10 rows
   CHECK(one_unit_at_a_time(record_training_loop(spec, kGiB / 8)));  // 9 of 8 rows
   spec.memory_gib = 0;
   CHECK_FALSE(one_unit_at_a_time(record_training_loop(spec, kGiB)));
