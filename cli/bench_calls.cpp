@@ -83,14 +83,14 @@ Result<ordered_json> bench(const std::string& actor, const Flags& flags) {
 }
 
 void print(const ordered_json& result) {
-  std::printf("%-22s %10s %10s %10s %10s %10s %10s %8s\n", "us", "p50", "p99", "unary p50", "p99", "stream p50", "p99",
-              "ratio");
+  std::printf("%-22s %10s %10s %10s %10s %10s %10s %8s %9s\n", "us", "p50", "p99", "unary p50", "p99", "stream p50",
+              "p99", "of unary", "of stream");
   for (const char* key : {"execute", "execute_all"}) {
     const auto& row = result[key];
     std::printf("%-22s", key == std::string("execute") ? "execute" : "execute_all, 4 hosts");
     for (const char* kind : {"troupe", "raw_unary", "raw_stream"})
       std::printf(" %10.1f %10.1f", row[kind]["p50_us"].get<double>(), row[kind]["p99_us"].get<double>());
-    std::printf(" %8.3f\n", row["ratio"].get<double>());
+    std::printf(" %8.3f %9.3f\n", row["of_unary"].get<double>(), row["of_stream"].get<double>());
   }
   std::printf("in flight, 1 host: %.0f calls/s; 4 hosts: %.0f calls/s\n", result["in_flight_calls_per_s"].get<double>(),
               result["in_flight_calls_per_s_4_hosts"].get<double>());

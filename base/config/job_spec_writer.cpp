@@ -187,7 +187,7 @@ std::string job_spec_to_yaml(const JobSpec& s) {
   write_groups(s, w);
   write_placement(s.placement, w);
   w.open("schedule");
-  w.put("credits", s.credits);
+  w.put("credits", static_cast<int64_t>(s.credits));
   w.put("memory_gib", s.memory_gib);
   w.put("channel", channel_name(s.channel));
   w.close();
