@@ -18,7 +18,7 @@ constexpr char kConfig[] =
  "vision_config": {"depth": 1, "hidden_size": 64, "num_heads": 1, "intermediate_size": 64, "out_hidden_size": 512, "patch_size": 14,
  "spatial_merge_size": 2, "temporal_patch_size": 2, "window_size": 112, "tokens_per_second": 2, "fullatt_block_indexes": [0], "in_channels": 3}})";
 
-std::string job_text(JobMode model, int vision, int text, int64_t steps) {
+std::string job_text(const std::string& model, int vision, int text, int64_t steps) {
   return "name: bench-dispatch\nmodel: {path: " + model +
          ", init: random, dtype: fp32}\ngroups:\n  vision: {components: [vision, merger], mesh: {dp: " +
          std::to_string(vision) + "}}\n  text: {components: [text], mesh: {tp: " + std::to_string(text) +

@@ -110,9 +110,10 @@ Status CallTarget::dispatch_to(Actor& actor, const wire::Call& call, HandleTable
   }
 }
 
-Result<Actor*> CallTarget::actor_of(const wire::Call& call) const {
-  for (const auto& actor : host_.actors())
-    if (actor.group() == call.group() && actor.rank() == call.rank()) return position;
+Result<size_t> CallTarget::position_of(const wire::Call& call) const {
+  const auto& actors = host_.actors();
+  for (size_t position = 0; position < actors.size(); ++position)
+    if (actors[position]->group() == call.group() && actors[position]->rank() == call.rank()) return position;
   return not_found("group " + std::to_string(call.group()) + " rank " + std::to_string(call.rank()) +
                    " does not live on slot " + std::to_string(job_.assignment.self.value));
 }

@@ -82,6 +82,9 @@ Result<std::unique_ptr<RunFolder>> RunFolder::open(const std::string& path, bool
   std::error_code error;
   const bool existed = fs::exists(path, error);
   if (existed && !fs::is_directory(path, error)) return invalid_argument("run folder " + path + " is a file");
+  if (!existed && fs::is_symlink(path, error))
+    return invalid_argument("run folder " + path + " is a link to " + fs::read_symlink(path, error).string() +
+                            ", which is not there");
   const bool empty = !existed || fs::is_empty(path, error);
   // A folder that is no run's is somebody's: its files are not to be mixed with a run's, or replaced by them.
   if (!empty && resume && !fs::exists(path + "/events.jsonl") && !fs::exists(path + "/.lock"))

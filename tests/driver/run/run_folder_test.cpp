@@ -61,6 +61,15 @@ TEST_CASE("A folder that exists is refused without resume, and with it unless it
   CHECK(RunFolder::open(path, true).ok());
 }
 
+TEST_CASE("A link to a folder that is not there is refused as such") {
+  Root root;
+  fs::create_symlink(root.path / "gone", root.path / "run");
+  const auto folder = RunFolder::open(root.path / "run", true);
+  REQUIRE_FALSE(folder.ok());
+  CHECK(folder.error().message == "run folder " + (root.path / "run").string() + " is a link to " +
+                                      (root.path / "gone").string() + ", which is not there");
+}
+
 TEST_CASE("Room for the end of a run is held from its start, and what a failed save or export left goes with it") {
   Root root;
   const std::string path = root.path / "run";
