@@ -32,7 +32,8 @@ struct Contender {
   std::vector<BenchEndOptions> ends;  // the channel's first
 };
 
-std::vector<Contender> contenders() {
+/// `without_segment`: also what processes of a node fall back to when they cannot map each other's memory.
+std::vector<Contender> contenders(bool without_segment) {
   const auto channel = [](const char* label, const char* transports, bool segment) {
     BenchEndOptions options;
     options.label = label;
@@ -48,12 +49,16 @@ std::vector<Contender> contenders() {
     options.eager = eager;
     return options;
   };
-  return {{"shared segment",
-           {channel("segment", "", true), raw("posix", "posix,cma", false), raw("sysv", "sysv,cma", false),
-            raw("posix-eager", "posix", true)}},
-          {"ucx shared memory",
-           {channel("ucx-posix", "posix", false), raw("posix2", "posix", false), raw("posix2-eager", "posix", true)}},
-          {"ucx tcp", {channel("ucx-tcp", "tcp", false), raw("tcp", "tcp", false), raw("tcp-eager", "tcp", true)}}};
+  std::vector<Contender> all = {
+      {"shared memory",
+       {channel("segment", "", true), raw("posix", "posix,cma", false), raw("sysv", "sysv,cma", false),
+        raw("posix-eager", "posix", true)}},
+      {"tcp", {channel("ucx-tcp", "tcp", false), raw("tcp", "tcp", false), raw("tcp-eager", "tcp", true)}}};
+  if (without_segment)
+    all.push_back(
+        {"ucx's shared memory",
+         {channel("ucx-posix", "posix", false), raw("posix2", "posix", false), raw("posix2-eager", "posix", true)}});
+  return all;
 }
 
 struct Sample {
@@ -122,9 +127,9 @@ double memcpy_gb_per_s(size_t bytes) {
 
 /// Both processes run this; the rows are of use in end 0 only. Channel and raw settings take turns, the best of each
 /// counts.
-Result<json> run_end(int self, const std::vector<size_t>& sizes, KvStore& store) {
+Result<json> run_end(int self, std::vector<Contender> contenders, const std::vector<size_t>& sizes, KvStore& store) {
   json rows = json::array();
-  for (Contender& contender : contenders()) {
+  for (Contender& contender : contenders) {
     std::vector<std::unique_ptr<BenchEnd>> ends;
     for (BenchEndOptions& options : contender.ends) {
       options.self = self;
@@ -197,7 +202,7 @@ Result<json> layout_rows() {
 }
 
 /// The other end is a child process, which ends with this one.
-Result<json> measure_all(size_t most_bytes) {
+Result<json> measure_all(size_t most_bytes, bool without_segment) {
   std::vector<size_t> sizes;
   for (size_t bytes = 8; bytes <= most_bytes; bytes *= bytes < (64 << 10) ? 8 : 4) {
     if (bytes == (32 << 10)) bytes = 64 << 10;
@@ -211,11 +216,11 @@ Result<json> measure_all(size_t most_bytes) {
   if (other == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
-    const auto rows = run_end(1, sizes, store);
+    const auto rows = run_end(1, contenders(without_segment), sizes, store);
     if (!rows.ok()) std::fprintf(stderr, "troupe bench boundary, other end: %s\n", rows.error().to_string().c_str());
     _exit(rows.ok() ? 0 : 1);
   }
-  auto rows = run_end(0, sizes, store);
+  auto rows = run_end(0, contenders(without_segment), sizes, store);
   if (!rows.ok()) kill(other, SIGKILL);
   int status = 0;
   waitpid(other, &status, 0);
@@ -225,10 +230,10 @@ Result<json> measure_all(size_t most_bytes) {
 }
 
 void print_tables(const json& result) {
-  std::printf("%-18s %10s %11s %11s %8s %8s %7s %7s  %s\n", "channel", "bytes", "one way us", "raw us", "GB/s", "raw",
+  std::printf("%-20s %10s %11s %11s %8s %8s %7s %7s  %s\n", "channel", "bytes", "one way us", "raw us", "GB/s", "raw",
               "of raw", "memcpy", "raw UCX setting");
   for (const json& row : result["rows"]) {
-    std::printf("%-18s %10zu %11.2f %11.2f %8.3f %8.3f %7.2f %7.2f  %s\n", row["channel"].get<std::string>().c_str(),
+    std::printf("%-20s %10zu %11.2f %11.2f %8.3f %8.3f %7.2f %7.2f  %s\n", row["channel"].get<std::string>().c_str(),
                 row["bytes"].get<size_t>(), row["one_way_us"].get<double>(), row["raw_one_way_us"].get<double>(),
                 row["gb_per_s"].get<double>(), row["raw_gb_per_s"].get<double>(), row["of_raw"].get<double>(),
                 row["memcpy_gb_per_s"].get<double>(), row["raw_setting"].get<std::string>().c_str());
@@ -247,19 +252,21 @@ void print_tables(const json& result) {
 
 int boundary_bench_command(int argc, char** argv) {
   size_t most_mib = 256;
-  bool as_json = false;
+  bool as_json = false, without_segment = false;
   CLI::App app(
       "Times boundary channels between two processes of this machine beside raw UCX tag sends and memcpy, and counts\n"
       "the bytes that layout pairs put on the wire. Example: troupe bench boundary --max-size 64 --json",
       "troupe bench boundary");
   app.add_option("--max-size", most_mib, "largest message, MiB")->check(CLI::Range(1, 1024));
+  app.add_flag("--without-segment", without_segment,
+               "also UCX's own shared memory, which is used where processes cannot map each other's");
   app.add_flag("--json", as_json, "one line of JSON");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : 2;
   }
-  const auto result = measure_all(most_mib * kMiB);
+  const auto result = measure_all(most_mib * kMiB, without_segment);
   if (!result.ok()) {
     std::fprintf(stderr, "troupe bench boundary: %s\n", result.error().to_string().c_str());
     return 1;

@@ -29,8 +29,8 @@ constexpr milliseconds kSharedSleep{5};
 constexpr milliseconds kShutdownGrace{500};
 constexpr size_t kRetainedBytes = size_t{512} << 20;
 constexpr size_t kSegmentBytes = size_t{2} << 30;
-/// What UCX puts into one piece over TCP: its own 8 KiB costs a call of the system for each, and nearly half the speed at
-/// 64 KiB.
+/// What UCX puts into one piece over TCP: its own 8 KiB costs a call of the system for each, and nearly half the speed
+/// at 64 KiB.
 constexpr const char* kTcpSegment = "256k";
 constexpr size_t kReleaseBatch = size_t{1} << 20;
 /// Calls of ucp_worker_progress in one hold of the lock.
