@@ -14,6 +14,7 @@
 #include "actors/data/data_refusals.h"
 #include "actors/data/index_builder.h"
 #include "actors/data/synthetic_samples.h"
+#include "base/config/cache_settings.h"
 #include "base/config/job_spec_parser.h"
 #include "base/config/key_places.h"
 #include "base/error_json.h"
@@ -57,16 +58,14 @@ Result<Arguments> read_arguments(int argc, char** argv) {
   return a;
 }
 
-void show_progress(int64_t done, int64_t total) {
-  if (done < total)
-    std::fprintf(stderr, "%lld of %lld records\n", static_cast<long long>(done), static_cast<long long>(total));
-}
+void say(const std::string& text) { std::cerr << text << std::endl; }
 
 /// What is known of a job's data: their index, and readers for previews (null with synthetic data).
 struct Data {
   JobSpec spec;
   ModelConfig config;
   SampleIndex index, eval;
+  IndexProgress looked;  // at data.sources
   std::unique_ptr<SampleReader> reader;
   nlohmann::json slots = nlohmann::json::array();
 };
@@ -89,17 +88,26 @@ Result<Data> read_job(const Arguments& a) {
 }
 
 Status read_records(Data& d) {
+  IndexRun run;
+  run.warn = [](const std::string& text) { say("warning: " + text); };
+  IndexProgress last;
+  run.progress = [&last](const IndexProgress& progress) {
+    last = progress;
+    if (progress.done_bytes < progress.total_bytes) say(progress_text(progress));
+  };
+  std::unique_ptr<BlockCache> cache;
+  if (!d.spec.data.synthetic) cache = BlockCache::open(index_cache_settings(process_environment()), run.warn);
+  run.cache = cache.get();
   if (d.spec.data.synthetic) {
     d.index = synthetic_index(*d.spec.data.synthetic, d.config, d.spec.training.seed);
     d.index.total_records = static_cast<int64_t>(d.index.samples.size());
   } else {
-    TROUPE_ASSIGN(d.index,
-                  build_sample_index(d.spec.data, d.spec.data.sources, d.spec.model.path, d.config, show_progress));
+    TROUPE_ASSIGN(d.index, build_sample_index(d.spec.data, d.spec.data.sources, d.spec.model.path, d.config, run));
+    d.looked = last;
     TROUPE_ASSIGN(d.reader, SampleReader::create(d.spec.data, d.spec.data.sources, d.spec.model.path, d.config));
   }
   if (!d.spec.eval.sources.empty()) {
-    TROUPE_ASSIGN(d.eval,
-                  build_sample_index(d.spec.data, d.spec.eval.sources, d.spec.model.path, d.config, show_progress));
+    TROUPE_ASSIGN(d.eval, build_sample_index(d.spec.data, d.spec.eval.sources, d.spec.model.path, d.config, run));
   }
   return {};
 }
@@ -152,6 +160,7 @@ Result<int> run(int argc, char** argv) {
   if (!a.html.empty()) TROUPE_RETURN_IF_ERROR(write_page(a, d, text));
   if (a.json) {
     auto j = report_json(report, d.index);
+    j["index"] = {{"blocks", d.looked.blocks}, {"cached_blocks", d.looked.cached_blocks}};
     j["memory"] = d.slots;
     if (!d.spec.eval.sources.empty()) j["eval"] = report_json(make_data_report(d.spec, d.config, d.eval), d.eval);
     j["usable"] = why.empty();

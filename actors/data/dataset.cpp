@@ -2,7 +2,6 @@
 
 #include <ATen/ops/empty.h>
 
-#include "actors/data/index_builder.h"
 #include "actors/data/positions.h"
 #include "actors/data/sample_reader.h"
 #include "actors/data/synthetic_samples.h"
@@ -152,12 +151,6 @@ Result<std::unique_ptr<Dataset>> open_dataset(const DataSpec& data, const std::v
 std::unique_ptr<Dataset> open_synthetic_dataset(const SyntheticData& synthetic, const ModelConfig& config,
                                                 uint64_t seed) {
   return std::make_unique<SyntheticDataset>(synthetic, config, seed);
-}
-
-Result<SampleIndex> build_index(const DataSpec& data, const std::vector<DataSource>& sources,
-                                const std::string& model_folder, const ModelConfig& config,
-                                const std::function<void(int64_t, int64_t)>& progress) {
-  return build_sample_index(data, sources, model_folder, config, progress);
 }
 
 Result<PixelLimits> pixel_limits(const DataSpec& data, const std::string& model_folder) {

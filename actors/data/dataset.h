@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -54,13 +53,6 @@ Result<std::unique_ptr<Dataset>> open_dataset(const DataSpec& data, const std::v
                                               SampleIndex index);
 std::unique_ptr<Dataset> open_synthetic_dataset(const SyntheticData& synthetic, const ModelConfig& config,
                                                 uint64_t seed);
-
-/// Reads every record once: offsets, image sizes from headers, token counts, problems. `progress(done, total)` is
-/// called about once a second. A record that cannot be used lands in index.bad; the caller applies data.on_bad_record.
-/// max_sample_tokens is applied by data.too_long.
-Result<SampleIndex> build_index(const DataSpec& data, const std::vector<DataSource>& sources,
-                                const std::string& model_folder, const ModelConfig& config,
-                                const std::function<void(int64_t, int64_t)>& progress);
 
 /// The pixel limits in force: the spec's, else the folder's preprocessor_config.json, else the processor's defaults.
 struct PixelLimits {

@@ -6,11 +6,14 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "actors/data/block_cache.h"
 #include "actors/data/data_refusals.h"
 #include "actors/data/index_builder.h"
 #include "actors/data/synthetic_samples.h"
+#include "base/config/cache_settings.h"
 #include "base/config/job_spec_parser.h"
 #include "base/config/scalars.h"
+#include "base/data/index_progress.h"
 #include "base/model/model_config.h"
 
 namespace troupe {
@@ -50,7 +53,23 @@ Result<JobSpec> read_job(const std::string& path) {
   return parse_job_spec(text.str(), path);
 }
 
-void print_progress(int64_t done, int64_t total) { std::cout << "progress " << done << ' ' << total << std::endl; }
+/// A cache for the index, and words on stdout about the building of it.
+struct Building {
+  std::unique_ptr<BlockCache> cache;
+  IndexProgress last;
+  IndexRun run;
+  explicit Building(const JobSpec& spec) {
+    run.warn = [](const std::string& text) { std::cout << kWarningLine << text << std::endl; };
+    if (!spec.data.synthetic) cache = BlockCache::open(index_cache_settings(process_environment()), run.warn);
+    run.cache = cache.get();
+    run.progress = [this](const IndexProgress& progress) {
+      last = progress;
+      std::cout << progress_line(progress) << std::endl;
+    };
+  }
+  Building(const Building&) = delete;
+  Building& operator=(const Building&) = delete;
+};
 
 /// The report on bad records: where each is and what is wrong, the first ones spelt out.
 std::string report(const SampleIndex& index, OnBadRecord policy) {
@@ -62,8 +81,9 @@ std::string report(const SampleIndex& index, OnBadRecord policy) {
   return text.str();
 }
 
-Result<SampleIndex> build(const JobSpec& spec, const std::vector<DataSource>& sources, const ModelConfig& config) {
-  TROUPE_ASSIGN(auto index, build_sample_index(spec.data, sources, spec.model.path, config, print_progress));
+Result<SampleIndex> build(const JobSpec& spec, const std::vector<DataSource>& sources, const ModelConfig& config,
+                          const Building& building) {
+  TROUPE_ASSIGN(auto index, build_sample_index(spec.data, sources, spec.model.path, config, building.run));
   if (!index.bad.empty() && spec.data.on_bad_record == OnBadRecord::kFail)
     return invalid_argument(report(index, spec.data.on_bad_record));
   if (!index.bad.empty()) std::cerr << report(index, spec.data.on_bad_record);
@@ -105,7 +125,7 @@ Status check_evaluation(const JobSpec& spec, int64_t samples, int64_t supervised
                           "; valid: a larger fraction, or eval.sources");
 }
 
-std::string summary(const SampleIndex& index, int64_t eval_samples) {
+std::string summary(const SampleIndex& index, int64_t eval_samples, const IndexProgress& looked) {
   int64_t tokens = 0, supervised = 0, images = 0;
   for (const auto& sample : index.samples) {
     tokens += sample.tokens;
@@ -122,6 +142,8 @@ std::string summary(const SampleIndex& index, int64_t eval_samples) {
   json["supervised"] = supervised;
   json["images"] = images;
   json["eval_samples"] = eval_samples;
+  json["blocks"] = looked.blocks;
+  json["cached_blocks"] = looked.cached_blocks;
   json["digest"] = index.digest;
   return json.dump();
 }
@@ -130,10 +152,12 @@ Result<std::string> run(int argc, char** argv) {
   TROUPE_ASSIGN(const auto arguments, read_arguments(argc, argv));
   TROUPE_ASSIGN(const auto spec, read_job(arguments.job));
   TROUPE_ASSIGN(const auto config, read_model_config(spec.model.path));
+  Building building(spec);
   auto index = spec.data.synthetic
                    ? Result<SampleIndex>(synthetic_index(*spec.data.synthetic, config, spec.training.seed))
-                   : build(spec, spec.data.sources, config);
+                   : build(spec, spec.data.sources, config, building);
   if (!index.ok()) return index.error();
+  const IndexProgress looked = building.last;
   TROUPE_RETURN_IF_ERROR(check_samples(spec, *index));
   int64_t held_out = 0, eval_supervised = 0;
   for (const auto& sample : index->samples) {
@@ -144,7 +168,7 @@ Result<std::string> run(int argc, char** argv) {
   TROUPE_RETURN_IF_ERROR(check_enough_samples(spec, static_cast<int64_t>(index->samples.size()) - held_out, held_out));
   int64_t eval_samples = held_out;
   if (!spec.eval.sources.empty() && !arguments.eval_out.empty()) {
-    TROUPE_ASSIGN(const auto eval, build(spec, spec.eval.sources, config));
+    TROUPE_ASSIGN(const auto eval, build(spec, spec.eval.sources, config, building));
     eval_samples = static_cast<int64_t>(eval.samples.size());
     for (const auto& sample : eval.samples) eval_supervised += sample.supervised;
     TROUPE_RETURN_IF_ERROR(check_evaluation(spec, eval_samples, eval_supervised, eval_samples));
@@ -154,7 +178,7 @@ Result<std::string> run(int argc, char** argv) {
         check_evaluation(spec, held_out, eval_supervised, static_cast<int64_t>(index->samples.size())));
   }
   TROUPE_RETURN_IF_ERROR(index->write(arguments.out));
-  return summary(*index, eval_samples);
+  return summary(*index, eval_samples, looked);
 }
 
 }  // namespace

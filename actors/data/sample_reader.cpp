@@ -8,9 +8,40 @@
 #include <iterator>
 
 #include "actors/images/image_size.h"
+#include "actors/sources/file_kind.h"
 #include "actors/sources/inline_data.h"
 
 namespace troupe {
+namespace {
+
+Status check_kind(const DataSource& source, std::string_view bytes) {
+  const std::string kind = foreign_kind(bytes);
+  if (kind.empty()) return {};
+  const std::string key = source.key.empty() ? "" : "key '" + source.key + ".path': ";
+  return invalid_argument(key + source.path + " is " + kind +
+                          ", which is not read; valid: JSON or JSON lines in UTF-8, or an uncompressed tar archive");
+}
+
+/// Values as lines of a text that is hashed.
+class SettingsText {
+ public:
+  explicit SettingsText(std::string begin = {}) : text_(std::move(begin)) {}
+  void word(const std::string& value) { text_ += value + '\n'; }
+  template <typename T>
+  void number(T value) {
+    word(std::to_string(value));
+  }
+  void spelling(const RecordSpelling& spelling) {
+    for (const auto* words : {&spelling.columns, &spelling.roles})
+      for (const auto& [name, meaning] : *words) word(name + '\n' + meaning);
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+}  // namespace
 
 Result<std::array<int64_t, 2>> pixel_bounds(const DataSpec& data, const ProcessorConfig& processor) {
   const int64_t least = data.min_pixels ? *data.min_pixels : processor.min_pixels.value_or(56 * 56);
@@ -36,6 +67,7 @@ Result<std::unique_ptr<SampleReader>> SampleReader::create(const DataSpec& data,
   reader->config_ = config;
   for (const auto& source : sources) {
     TROUPE_ASSIGN(auto file, MappedFile::open(source.path));
+    TROUPE_RETURN_IF_ERROR(check_kind(source, file->bytes()));
     std::shared_ptr<const TarFile> shard;
     if (TarFile::is_tar(file->bytes())) {
       TROUPE_ASSIGN(shard, TarFile::open(source.path));
@@ -62,25 +94,15 @@ Result<std::unique_ptr<SampleReader>> SampleReader::create(const DataSpec& data,
   return reader;
 }
 
-RecordFile SampleReader::records(int source) const {
-  const auto& shard = shards_[static_cast<size_t>(source)];
-  if (shard == nullptr) return find_records(bytes(source));
-  RecordFile out;
-  int64_t number = 0;
-  for (const auto& sample : shard->samples()) {
-    ++number;
-    const size_t before = out.records.size();
-    for (const size_t i : sample.members) {
-      const auto& member = shard->members()[i];
-      if (member_extension(member.name) == "json")
-        out.records.push_back({static_cast<int64_t>(member.offset), static_cast<int64_t>(member.size), number, 1});
-    }
-    if (out.records.size() == before)
-      out.fault =
-          RecordFile::Fault{number, 1, "sample '" + sample.key + "' has no member KEY.json, which holds the turns"};
-  }
-  if (number == 0) out.fault = RecordFile::Fault{1, 1, "the archive holds no file"};
-  return out;
+RecordBlocks SampleReader::blocks(int source) const {
+  const auto s = static_cast<size_t>(source);
+  return {*files_[s], shards_[s].get()};
+}
+
+void SampleReader::forget(int source, size_t begin, size_t end) const {
+  const auto s = static_cast<size_t>(source);
+  files_[s]->forget(begin, end);
+  if (shards_[s] != nullptr) shards_[s]->file().forget(begin, end);
 }
 
 Status SampleReader::read_record(int source, const RecordSpan& span, Record& record) const {
@@ -154,29 +176,44 @@ Result<SampleTokens> SampleReader::tokenize(int source, const Record& record,
   return tokens;
 }
 
-std::array<uint64_t, 2> SampleReader::settings_hash() const {
-  std::string text = "troupe samples 2\n";
-  const auto add = [&text](const auto& value) { text += value + '\n'; };
-  const auto number = [&text](auto value) { text += std::to_string(value) + '\n'; };
+std::array<uint64_t, 2> SampleReader::settings_hash(const std::vector<uint64_t>& contents) const {
+  SettingsText text("troupe samples 2\n");
   for (size_t i = 0; i < sources_.size(); ++i) {
-    number(XXH3_64bits(files_[i]->bytes().data(), files_[i]->bytes().size()));
-    number(files_[i]->bytes().size());
-    number(sources_[i].take_fraction);
-    number(sources_[i].take_records);
-    for (const auto* words : {&sources_[i].spelling.columns, &sources_[i].spelling.roles})
-      for (const auto& [name, word] : *words) add(name + '\n' + word);
+    text.number(contents[i]);
+    text.number(files_[i]->bytes().size());
+    text.number(sources_[i].take_fraction);
+    text.number(sources_[i].take_records);
+    text.spelling(sources_[i].spelling);
   }
-  number(form_->tokenizer().content_hash());
-  number(template_.hash);
-  add(template_.default_system.value_or(""));
-  number(template_.default_system.has_value());
+  const std::string all = text.take() + form_settings() + std::to_string(data_.max_sample_tokens) + '\n' +
+                          std::to_string(static_cast<int64_t>(data_.too_long)) + '\n' +
+                          std::to_string(static_cast<int64_t>(data_.supervise)) + '\n';
+  const XXH128_hash_t hash = XXH3_128bits(all.data(), all.size());
+  return {hash.high64, hash.low64};
+}
+
+std::string SampleReader::look_settings(int source) const {
+  const auto& from = this->source(source);
+  SettingsText text("troupe look 1\n");
+  text.word(std::filesystem::path(from.path).filename().string());  // names records that have no id
+  text.word(from.image_root.empty() ? std::filesystem::path(from.path).parent_path().string() : from.image_root);
+  text.spelling(from.spelling);
+  text.number(static_cast<int64_t>(data_.supervise));
+  text.number(data_.too_long == TooLong::kTruncateText ? data_.max_sample_tokens : 0);
+  return text.take() + form_settings();
+}
+
+std::string SampleReader::form_settings() const {
+  SettingsText text;
+  text.number(form_->tokenizer().content_hash());
+  text.number(template_.hash);
+  text.word(template_.default_system.value_or(""));
+  text.number(template_.default_system.has_value());
   for (const int64_t value :
        {min_pixels_, max_pixels_, config_.vision.patch_size, config_.vision.merge_size, config_.image_token,
-        config_.vision_start_token, config_.vision_end_token, data_.max_sample_tokens,
-        static_cast<int64_t>(data_.too_long), static_cast<int64_t>(data_.supervise)})
-    number(value);
-  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
-  return {hash.high64, hash.low64};
+        config_.vision_start_token, config_.vision_end_token})
+    text.number(value);
+  return text.take();
 }
 
 }  // namespace troupe

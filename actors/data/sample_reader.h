@@ -9,7 +9,7 @@
 #include "actors/data/chat_form.h"
 #include "actors/data/processor_config.h"
 #include "actors/data/record.h"
-#include "actors/data/record_file.h"
+#include "actors/data/record_blocks.h"
 #include "actors/images/image_file.h"
 #include "actors/sources/picture_root.h"
 #include "base/config/job_spec.h"
@@ -36,10 +36,11 @@ class SampleReader {
   int64_t min_pixels() const { return min_pixels_; }
   int64_t max_pixels() const { return max_pixels_; }
 
-  /// Where the records of a source lie, found by its content: JSON array, JSON lines, or a tar archive (webdataset
-  /// form).
-  RecordFile records(int source) const;
-  /// The record at a place that `records` gave.
+  /// The records of a source, found by its content: JSON array, JSON lines, or a tar archive (webdataset form).
+  RecordBlocks blocks(int source) const;
+  /// Says that the bytes [begin, end) of a source are not needed for now (MappedFile::forget).
+  void forget(int source, size_t begin, size_t end) const;
+  /// The record at a place that `blocks` gave.
   Status read_record(int source, const RecordSpan& span, Record& record) const;
   /// The record that an index knows; DataLoss when it is not there any more or the index is of other sources.
   Result<Record> indexed_record(const SampleView& sample) const;
@@ -53,12 +54,16 @@ class SampleReader {
   /// Tokens of a record, with its images' grids read from their headers unless given. data.too_long: truncate_text is
   /// applied.
   Result<SampleTokens> tokenize(int source, const Record& record, const std::vector<IndexedImage>* grids) const;
-  /// Hash of everything that decides tokens and grids except the image files: sources, tokenizer, template, limits,
-  /// options.
-  std::array<uint64_t, 2> settings_hash() const;
+  /// Hash of everything that decides which samples there are and their tokens and grids, the image files excepted:
+  /// sources (`contents`: RecordBlocks::content_hash of each), tokenizer, template, limits, options.
+  std::array<uint64_t, 2> settings_hash(const std::vector<uint64_t>& contents) const;
+  /// What decides, beside its bytes and the image files, what a look at a record of this source finds.
+  std::string look_settings(int source) const;
 
  private:
   SampleReader() = default;
+  /// Tokenizer, template and shapes, as text to be hashed.
+  std::string form_settings() const;
   std::vector<DataSource> sources_;
   std::vector<std::shared_ptr<const MappedFile>> files_;
   std::vector<std::shared_ptr<const TarFile>> shards_;  // null for a source that is no archive; shared with pictures_

@@ -21,9 +21,13 @@ std::string with_slashes(std::string path) {
 uint64_t stamp_of_file(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return 0;
-  const uint64_t seconds = static_cast<uint64_t>(info.st_mtim.tv_sec),
-                 nanos = static_cast<uint64_t>(info.st_mtim.tv_nsec);
-  return ((seconds * 1'000'000'007ULL + nanos) * 1'000'000'007ULL + static_cast<uint64_t>(info.st_size)) | 1;
+  // The time of the last change of any kind cannot be set back, as that of the content can.
+  uint64_t stamp = static_cast<uint64_t>(info.st_size);
+  for (const auto part : {static_cast<uint64_t>(info.st_ino), static_cast<uint64_t>(info.st_mtim.tv_sec),
+                          static_cast<uint64_t>(info.st_mtim.tv_nsec), static_cast<uint64_t>(info.st_ctim.tv_sec),
+                          static_cast<uint64_t>(info.st_ctim.tv_nsec)})
+    stamp = (stamp ^ (stamp >> 31)) * 0x9E3779B97F4A7C15ULL + part;
+  return stamp | 1;
 }
 
 }  // namespace
@@ -35,6 +39,8 @@ Result<std::unique_ptr<PictureRoot>> PictureRoot::create(const std::string& root
   std::error_code ignored;
   if (fs::is_regular_file(root, ignored)) {
     TROUPE_ASSIGN(made->archive_, TarFile::open(root));
+    if (!made->archive_->fault().empty())
+      return invalid_argument(root + " is a tar archive that cannot be read: " + made->archive_->fault());
     made->archive_path_ = root;
   } else {
     made->folder_ = root;
@@ -73,7 +79,10 @@ Result<MediaBytes> PictureRoot::open(const std::string& path) const {
     return invalid_argument(image_name(path) + " is a URL; files, members of tar archives and data URIs are read");
   if (path.find('\0') != std::string::npos) return invalid_argument(image_name(path) + " has a zero byte in its path");
   std::shared_ptr<const TarFile> tar;
-  if (const auto* found = member(path, tar)) return MediaBytes(tar, tar->bytes(*found));
+  if (const auto* found = member(path, tar)) {
+    if (!found->fault.empty()) return invalid_argument(image_name(path) + " " + found->fault);
+    return MediaBytes(tar, tar->bytes(*found));
+  }
   TROUPE_ASSIGN(const auto file, file_of(path));
   auto mapped = MappedFile::open(file);
   if (!mapped.ok() && path.size() > NAME_MAX)  // the reason repeats the path

@@ -27,7 +27,7 @@ class MediaBytes {
 class PictureRoot {
  public:
   /// `root`: a folder, or a tar archive; `shard`: the source itself when it is an archive, else null. InvalidArgument
-  /// when `root` is a file but no tar archive.
+  /// when `root` is a file but no tar archive that can be read to its end.
   static Result<std::unique_ptr<PictureRoot>> create(const std::string& root, std::shared_ptr<const TarFile> shard);
 
   /// A path as a record writes it: the name of a member, a path below the folder unless it is absolute, or a data URI.
@@ -35,8 +35,8 @@ class PictureRoot {
   Result<MediaBytes> open(const std::string& path) const;
   /// The file that the path names; NotFound when it is no file of its own (a member, inline data).
   Result<std::string> file_of(const std::string& path) const;
-  /// A number that changes when the bytes behind a path do, by the file's size and time; 0 when there is no such file.
-  /// No byte is read.
+  /// A number that changes when the bytes behind a path do, by the file's number, size and times; 0 when there is no such
+  /// file. No byte is read.
   uint64_t stamp(const std::string& path) const;
 
  private:

@@ -5,7 +5,8 @@
 
 #include <algorithm>
 #include <cctype>
-#include <optional>
+
+#include "actors/sources/file_kind.h"
 
 namespace troupe {
 namespace {
@@ -13,18 +14,7 @@ namespace {
 constexpr size_t kBlock = 512, kMagicAt = 257;
 /// Of one archive; a shard has thousands, and a file that states more is made to exhaust memory.
 constexpr size_t kMostMembers = size_t{1} << 24;
-
-/// The compression that the bytes begin with; empty: none that is known.
-std::string_view compression_of(std::string_view bytes) {
-  if (bytes.starts_with("\x1F\x8B")) return "gzip";
-  if (bytes.starts_with("\x28\xB5\x2F\xFD")) return "zstd";
-  if (bytes.starts_with(std::string_view("\xFD"
-                                         "7zXZ\0",
-                                         6)))
-    return "xz";
-  if (bytes.starts_with("BZh")) return "bzip2";
-  return {};
-}
+constexpr std::string_view kCutOff = "is cut off: the archive ends in it";
 
 /// Position of '.' behind the last '/', or the end.
 size_t key_end(std::string_view name) {
@@ -36,18 +26,20 @@ class Reader {
  public:
   explicit Reader(std::string_view bytes) : bytes_(bytes), archive_(archive_read_new(), &archive_read_free) {}
 
-  /// Fills `members`; the reason when the archive cannot be read.
-  std::optional<std::string> run(std::vector<TarFile::Member>& members) {
+  /// Fills `members`; the reason when the archive cannot be read to its end.
+  std::string run(std::vector<TarFile::Member>& members) {
     archive_read_support_format_tar(archive_.get());
     if (archive_read_open_memory(archive_.get(), bytes_.data(), bytes_.size()) != ARCHIVE_OK) return reason();
     while (true) {
       archive_entry* entry = nullptr;
       const int code = archive_read_next_header(archive_.get(), &entry);
-      if (code == ARCHIVE_EOF) return std::nullopt;
+      if (code == ARCHIVE_EOF) return {};
       if (code != ARCHIVE_OK && code != ARCHIVE_WARN) return reason();
       if (members.size() >= kMostMembers) return "it has more than 2^24 members";
       if (archive_entry_filetype(entry) != AE_IFREG || archive_entry_hardlink(entry) != nullptr) continue;
-      if (auto fault = add(entry, members)) return fault;
+      if (archive_entry_pathname(entry) == nullptr) return "a member has no name";
+      add(entry, members);
+      if (members.back().fault == kCutOff) return "member '" + members.back().name + "' " + std::string(kCutOff);
     }
   }
 
@@ -57,28 +49,29 @@ class Reader {
     return text != nullptr ? text : "it is not understood";
   }
 
-  std::optional<std::string> add(archive_entry* entry, std::vector<TarFile::Member>& members) {
-    const char* name = archive_entry_pathname(entry);
-    if (name == nullptr) return "a member has no name";
-    TarFile::Member member{name, 0, static_cast<size_t>(archive_entry_size(entry))};
+  void add(archive_entry* entry, std::vector<TarFile::Member>& members) {
+    TarFile::Member member{archive_entry_pathname(entry), 0, static_cast<size_t>(archive_entry_size(entry)), {}};
     while (member.name.starts_with("./")) member.name.erase(0, 2);
-    if (archive_entry_sparse_count(entry) > 0) return "member '" + member.name + "' is sparse, which is not read";
     member.offset = std::min(bytes_.size(), static_cast<size_t>(archive_read_header_position(archive_.get())));
-    if (member.size > 0) {
-      // The archive is read from one piece of memory, so a member's first block is where the member lies.
-      const void* data = nullptr;
-      size_t size = 0;
-      la_int64_t at = 0;
-      const int code = archive_read_data_block(archive_.get(), &data, &size, &at);
-      if (code != ARCHIVE_OK && code != ARCHIVE_WARN) return "member '" + member.name + "': " + reason();
-      const char* begin = static_cast<const char*>(data);
-      if (at != 0 || begin < bytes_.data() || begin >= bytes_.data() + bytes_.size())
-        return "member '" + member.name + "' does not lie in the file as one piece";
-      member.offset = static_cast<size_t>(begin - bytes_.data());
-      if (member.size > bytes_.size() - member.offset) return "member '" + member.name + "' is cut off";
-    }
+    member.fault = archive_entry_sparse_count(entry) > 0 ? "is sparse, which is not read" : place(member);
+    if (!member.fault.empty()) member.size = 0;
     members.push_back(std::move(member));
-    return std::nullopt;
+  }
+
+  /// Finds where the member's bytes lie; the reason when they cannot be had.
+  std::string place(TarFile::Member& member) {
+    if (member.size == 0) return {};
+    // The archive is read from one piece of memory, so a member's first block is where the member lies.
+    const void* data = nullptr;
+    size_t size = 0;
+    la_int64_t at = 0;
+    const int code = archive_read_data_block(archive_.get(), &data, &size, &at);
+    if (code != ARCHIVE_OK && code != ARCHIVE_WARN) return "cannot be read: " + reason();
+    const char* begin = static_cast<const char*>(data);
+    if (at != 0 || begin < bytes_.data() || begin >= bytes_.data() + bytes_.size())
+      return "does not lie in the archive as one piece";
+    member.offset = static_cast<size_t>(begin - bytes_.data());
+    return member.size > bytes_.size() - member.offset ? std::string(kCutOff) : std::string();
   }
 
   std::string_view bytes_;
@@ -97,8 +90,7 @@ Result<std::shared_ptr<const TarFile>> TarFile::open(const std::string& path) {
     return invalid_argument(path + " is compressed (" + std::string(name) +
                             "), and members of it cannot be reached; valid: an uncompressed tar archive");
   if (!is_tar(bytes)) return invalid_argument(path + " is not a tar archive");
-  if (const auto fault = Reader(bytes).run(tar->members_))
-    return invalid_argument(path + " is a tar archive that cannot be read: " + *fault);
+  tar->fault_ = Reader(bytes).run(tar->members_);
   tar->file_->forget(0, bytes.size());
   for (size_t i = 0; i < tar->members_.size(); ++i) tar->by_name_[tar->members_[i].name] = i;
   return std::shared_ptr<const TarFile>(std::move(tar));

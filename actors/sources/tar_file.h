@@ -20,6 +20,7 @@ class TarFile {
   struct Member {
     std::string name;  // without a leading "./"
     size_t offset = 0, size = 0;
+    std::string fault;  // why its bytes cannot be had ("is sparse, which is not read"); empty: they can
   };
   /// A webdataset sample: neighbouring members with the same key, which is the name up to the first '.' behind the last
   /// '/'.
@@ -30,10 +31,12 @@ class TarFile {
 
   /// Whether the bytes begin as a tar archive does.
   static bool is_tar(std::string_view bytes);
-  /// NotFound, or InvalidArgument with path and reason: compressed, cut off, a sparse member, no tar at all.
+  /// NotFound, or InvalidArgument with path and reason: compressed, or no tar at all.
   static Result<std::shared_ptr<const TarFile>> open(const std::string& path);
 
   const std::vector<Member>& members() const { return members_; }
+  /// Why the archive cannot be read behind its last member; empty: it was read to its end.
+  const std::string& fault() const { return fault_; }
   /// The last member of that name, as unpacking would leave it; null when there is none.
   const Member* find(std::string_view name) const;
   std::string_view bytes(const Member& member) const { return file_->bytes().substr(member.offset, member.size); }
@@ -44,6 +47,7 @@ class TarFile {
   TarFile() = default;
   std::shared_ptr<const MappedFile> file_;  // shared: members outlive the archive object
   std::vector<Member> members_;
+  std::string fault_;
   std::unordered_map<std::string_view, size_t> by_name_;  // views into members_
 };
 

@@ -8,8 +8,7 @@
 #include <cstring>
 #include <optional>
 
-// The numbers are written as they lie in memory, which is little-endian on every machine that Troupe runs on.
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
+#include "base/data/byte_codec.h"
 
 namespace troupe {
 namespace {
@@ -23,64 +22,6 @@ struct Header {
 };
 static_assert(sizeof(Header) == 48);
 constexpr size_t kChecked = 16;  // offset of the first byte that the checksum covers
-
-class Writer {
- public:
-  template <typename T>
-  void number(T value) {
-    char bytes[sizeof(T)];
-    std::memcpy(bytes, &value, sizeof(T));
-    out_.append(bytes, sizeof(T));
-  }
-  void text(const std::string& s) {
-    number<uint64_t>(s.size());
-    out_ += s;
-  }
-  std::string take() { return std::move(out_); }
-
- private:
-  std::string out_;
-};
-
-/// Reads what Writer wrote; after a read past the end `ok()` is false and every further value is zero.
-class Reader {
- public:
-  explicit Reader(std::string_view bytes) : rest_(bytes) {}
-  template <typename T>
-  T number() {
-    T value{};
-    if (rest_.size() < sizeof(T)) return fail(value);
-    std::memcpy(&value, rest_.data(), sizeof(T));
-    rest_.remove_prefix(sizeof(T));
-    return value;
-  }
-  std::string text() {
-    const auto size = number<uint64_t>();
-    if (size > rest_.size()) return fail(std::string());
-    std::string s(rest_.substr(0, size));
-    rest_.remove_prefix(size);
-    return s;
-  }
-  /// A count of elements that take at least `least_bytes` each: bounded by what is left, so that a bad count allocates
-  /// nothing.
-  size_t count(size_t least_bytes) {
-    const auto n = number<uint64_t>();
-    if (n > rest_.size() / least_bytes) return fail(size_t{0});
-    return n;
-  }
-  bool ok() const { return ok_; }
-  bool at_end() const { return rest_.empty(); }
-
- private:
-  template <typename T>
-  T fail(T value) {
-    ok_ = false;
-    rest_ = {};
-    return value;
-  }
-  std::string_view rest_;
-  bool ok_ = true;
-};
 
 Error system_error(const std::string& what, const std::string& path) {
   return make_error(ErrorCode::kFailedPrecondition, what + " " + path + ": " + std::strerror(errno));
@@ -165,7 +106,7 @@ void SampleList::push_back(const SampleView& sample) {
 }
 
 Status SampleIndex::write(const std::string& path) const {
-  Writer rest;
+  ByteWriter rest;
   rest.text(digest);
   rest.number(total_records);
   rest.number<uint64_t>(bad.size());
@@ -233,7 +174,7 @@ Result<SampleIndex> SampleIndex::read(const std::string& path) {
     if (row.first_image > header.images || row.images > header.images - row.first_image ||
         row.first_id_byte > header.id_bytes || row.id_bytes > header.id_bytes - row.first_id_byte)
       return bad_file();
-  Reader r(bytes.substr(at));
+  ByteReader r(bytes.substr(at));
   index.digest = r.text();
   index.total_records = r.number<int64_t>();
   index.bad.resize(r.count(40));
@@ -245,6 +186,7 @@ Result<SampleIndex> SampleIndex::read(const std::string& path) {
     b.reason = r.text();
   }
   if (!r.ok() || !r.at_end()) return bad_file();
+  (*file)->forget(0, bytes.size());  // what is looked at later is mapped again
   return index;
 }
 

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <random>
 #include <set>
-#include <sstream>
 
+#include "base/data/index_progress.h"
 #include "proto/rpc/event_queue.h"
 
 namespace troupe::driver {
@@ -257,14 +258,11 @@ Error JobRunner::index_error(int exit_code) const {
 }
 
 void JobRunner::task_line(const std::string& line) {
-  std::istringstream words(line);
-  std::string first;
-  int64_t done = 0, total = 0;
-  if (words >> first >> done >> total && first == "progress") {
-    around_.publish(
-        {JobUpdate::Kind::kProgress, "indexing " + std::to_string(done) + "/" + std::to_string(total), 0, ""});
+  if (const auto progress = parse_progress_line(line)) {
+    around_.publish({JobUpdate::Kind::kProgress, "indexing: " + progress_text(*progress), 0, ""});
     return;
   }
+  if (line.starts_with(kWarningLine)) return warn(line.substr(std::strlen(kWarningLine)));
   const json summary = json::parse(line, nullptr, false);
   if (!summary.is_object()) return;
   index_summary_ = summary;

@@ -86,7 +86,7 @@ def replay(troupe, shapes, base, changes, command):
         prepare(folder, shapes, base)
         for what in changes:
             change(folder, *what)
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("TROUPE_")}
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("TROUPE_")} | {"TROUPE_CACHE": "off"}
         done = subprocess.run([troupe, *command], cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, start_new_session=True)
         return done.returncode, printed(done.stdout + done.stderr, folder)
 

@@ -72,8 +72,8 @@ class EndToEnd(unittest.TestCase):
         path.write_text(spec(**changes))
         return path
 
-    def troupe(self, *arguments, code=0, timeout=240):
-        done = subprocess.run([TROUPE, *map(str, arguments)], capture_output=True, text=True, timeout=timeout, start_new_session=True)
+    def troupe(self, *arguments, code=0, timeout=240, env=None):
+        done = subprocess.run([TROUPE, *map(str, arguments)], capture_output=True, text=True, timeout=timeout, start_new_session=True, env={**os.environ, **(env or {})})
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done
 
@@ -213,6 +213,27 @@ class EndToEnd(unittest.TestCase):
         self.assertEqual(folder, tar)
         wrong = self.write(data=data.replace("{root}", str(SHAPES / "train.jsonl")))
         self.assertIn("train.jsonl is not a tar archive", self.troupe("check", wrong, code=2, timeout=60).stderr)
+
+    def test_check_run_and_eval_share_what_is_known_of_records_and_do_without_it_when_they_must(self):
+        def cached(run):
+            return [(e["cached_blocks"], e["blocks"]) for e in read_lines(run / "events.jsonl") if e["kind"] == "indexed"]
+
+        cache, job = {"TROUPE_CACHE": str(self.folder / "cache")}, self.write(export="end")
+        first = json.loads(self.troupe("check", job, "--json", env=cache).stdout)
+        self.assertEqual(first["index"], {"blocks": 1, "cached_blocks": 0})
+        again = json.loads(self.troupe("check", job, "--json", env=cache).stdout)
+        self.assertEqual(again["index"], {"blocks": 1, "cached_blocks": 1})
+        self.assertEqual({**first, "index": None}, {**again, "index": None})
+        self.troupe("run", job, "--run-dir", self.folder / "run", env=cache)
+        self.assertEqual(cached(self.folder / "run"), [(1, 1)])
+        self.troupe("eval", job, "--model", self.folder / "run" / "export", "--run-dir", self.folder / "eval", "--set", "eval={split: 0.3}", env=cache)
+        self.assertEqual(cached(self.folder / "eval"), [(1, 1)])
+        (self.folder / "file").write_text("")
+        self.troupe("run", job, "--run-dir", self.folder / "without", env={"TROUPE_CACHE": str(self.folder / "file")})
+        self.assertEqual(cached(self.folder / "without"), [(0, 1)])
+        warnings = [e["text"] for e in read_lines(self.folder / "without" / "events.jsonl") if e["kind"] == "warning"]
+        self.assertEqual(len([text for text in warnings if text.startswith("the index is built without what earlier runs know: ")]), 1, warnings)
+        self.assertEqual(self.losses(self.folder / "run"), self.losses(self.folder / "without"))
 
     def test_a_picture_broken_in_the_middle_ends_the_job_and_is_named(self):
         records = read_lines(SHAPES / "train.jsonl")

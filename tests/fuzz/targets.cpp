@@ -15,6 +15,7 @@
 #include "actors/images/image_file.h"
 #include "actors/sources/inline_data.h"
 #include "actors/sources/tar_file.h"
+#include "base/data/index_block.h"
 #include "base/data/sample_index.h"
 #include "tests/actors/data/fixture.h"
 
@@ -46,12 +47,14 @@ std::vector<std::string> record_seeds() {
 }
 
 void read_records(const std::string& bytes) {
-  const RecordFile file = find_records(bytes);
-  for (size_t i = 0; i < file.records.size() && i < kRecordsParsed; ++i) {
-    const RecordSpan& span = file.records[i];
+  RecordScanner scanner(bytes);
+  RecordSpan span;
+  int64_t end = 0;  // of the record before
+  for (size_t i = 0; i < kRecordsParsed && scanner.next(span); ++i) {
     if (span.offset < 0 || span.length <= 0 || span.offset + span.length > static_cast<int64_t>(bytes.size()))
       std::abort();
-    if (i > 0 && span.offset < file.records[i - 1].offset + file.records[i - 1].length) std::abort();
+    if (span.offset < end) std::abort();
+    end = span.offset + span.length;
     Record record;
     const auto text =
         std::string_view(bytes).substr(static_cast<size_t>(span.offset), static_cast<size_t>(span.length));
@@ -151,6 +154,34 @@ void read_index(const std::string& bytes) {
   }
 }
 
+constexpr BlockKey kBlockKey{3, 4};
+constexpr size_t kBlockRecords = 3;
+
+std::vector<std::string> block_seeds() {
+  BlockEntry sample, bad;
+  sample.kind = BlockEntry::Kind::kSample;
+  sample.tokens = 30;
+  sample.images.resize(2, {1, 4, 6, 2});
+  sample.seen = {{"a.png", 5}, {"", 1}};
+  bad.kind = BlockEntry::Kind::kBad;
+  bad.reason = "reason";
+  return {encode_block(kBlockKey, {sample, bad, {}})};
+}
+
+/// With the checksum mended.
+void read_block(const std::string& bytes) {
+  constexpr size_t kChecksumAt = 8, kChecked = 16;
+  std::string mended = bytes;
+  if (mended.size() > kChecked) {
+    const uint64_t checksum = XXH3_64bits(mended.data() + kChecked, mended.size() - kChecked);
+    std::memcpy(mended.data() + kChecksumAt, &checksum, sizeof(checksum));
+  }
+  const auto entries = decode_block(mended, kBlockKey, kBlockRecords);
+  if (!entries.ok()) return;
+  if (entries->size() != kBlockRecords) std::abort();
+  for (const auto& entry : *entries) use(entry.id.size() + entry.images.size());
+}
+
 std::vector<std::string> template_seeds() {
   const std::string words =
       "{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}{{ p.text if p.type == 'text' else "
@@ -189,6 +220,7 @@ const std::vector<Target>& targets() {
                                        {"image", image_seeds, read_image},
                                        {"tar", tar_seeds, read_tar},
                                        {"index", index_seeds, read_index},
+                                       {"block", block_seeds, read_block},
                                        {"template", template_seeds, read_template},
                                        {"planted", planted_seeds, read_planted}};
   return all;

@@ -129,7 +129,7 @@ int index_verb(int argc, char** argv) {
     std::fprintf(stderr, "data.jsonl:3: record 'r3': image missing.png does not exist\n");
     return 2;
   }
-  std::printf("progress 1 2\nprogress 2 2\n{\"samples\": 2}\n");
+  std::printf("progress 1 10 20 3\nprogress 2 20 20 0\nwarning a word\n{\"samples\": 2}\n");
   std::ofstream(out) << "index";
   return 0;
 }

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "actors/data/index_builder.h"
 #include "tests/actors/data/fixture.h"
 
 namespace troupe {
@@ -22,7 +23,7 @@ struct Opened {
 
   explicit Opened(const std::string& records) {
     sources = {{scratch.write("records.jsonl", records), fixture::path("pictures"), 1, -1}};
-    auto index = build_index(spec, sources, fixture::path("model"), fixture::model_config(), nullptr);
+    auto index = build_sample_index(spec, sources, fixture::path("model"), fixture::model_config());
     REQUIRE(index.ok());
     REQUIRE(index->bad.empty());
     auto opened =

@@ -3,36 +3,14 @@
 #include <catch2/catch.hpp>
 #include <set>
 
-#include "tests/actors/data/fixture.h"
+#include "actors/data/block_reader.h"
+#include "tests/actors/data/index_data.h"
 
 namespace troupe {
 namespace {
 
-/// A scratch folder with pictures, into which tests put their records.
-struct Data {
-  fixture::Scratch scratch;
-  DataSpec spec;
-  Data() { std::filesystem::copy(fixture::path("pictures"), scratch.path("pictures")); }
-  std::string source(const std::string& text, const std::string& name = "records.jsonl") {
-    return scratch.write(name, text);
-  }
-  SampleIndex index(const std::vector<std::string>& paths) {
-    std::vector<DataSource> sources;
-    for (const auto& path : paths) sources.push_back({path, scratch.path("pictures"), take, take_records});
-    auto built = build_sample_index(spec, sources, fixture::path("model"), fixture::model_config(), nullptr);
-    INFO((built.ok() ? "" : built.error().to_string()));
-    REQUIRE(built.ok());
-    return std::move(built).value();
-  }
-  double take = 1;
-  int64_t take_records = -1;
-};
-
-std::string record(const std::string& id, const std::string& image = "", const std::string& question = "What?") {
-  const std::string picture = image.empty() ? "" : R"("image": ")" + image + R"(", )";
-  return R"({"id": ")" + id + R"(", )" + picture + R"("conversations": [{"from": "human", "value": ")" +
-         (image.empty() ? "" : "<image>\\n") + question + R"("}, {"from": "gpt", "value": "It is a cat."}]})";
-}
+using fixture::record;
+using Data = fixture::IndexData;
 
 TEST_CASE("The index holds offsets, grids, token and supervised counts of every record") {
   Data data;
@@ -140,15 +118,15 @@ TEST_CASE("D08: samples that are too long are reported, skipped or lose text, bu
 TEST_CASE("take picks the first records by number and spreads a fraction evenly") {
   DataSource source;
   source.take_records = 3;
-  CHECK(is_taken(source, 2, 10));
-  CHECK_FALSE(is_taken(source, 3, 10));
+  CHECK(is_taken(source, 2));
+  CHECK_FALSE(is_taken(source, 3));
   source.take_records = -1;
   for (const double fraction : {0.1, 0.25, 0.5, 0.77}) {
     source.take_fraction = fraction;
     int64_t taken = 0, first_half = 0;
     for (int64_t i = 0; i < 1000; ++i) {
-      taken += is_taken(source, i, 1000);
-      if (i < 500) first_half += is_taken(source, i, 1000);
+      taken += is_taken(source, i);
+      if (i < 500) first_half += is_taken(source, i);
     }
     CHECK(taken == std::llround(fraction * 1000));
     CHECK(std::abs(first_half * 2 - taken) <= 2);
@@ -200,23 +178,28 @@ TEST_CASE("The digest changes with content, limits, supervision and the size of 
 
 TEST_CASE("Progress ends with all records done") {
   Data data;
-  int64_t done = -1, total = -1;
-  const auto index = build_sample_index(data.spec, {{data.source(record("a")), "", 1, -1}}, fixture::path("model"),
-                                        fixture::model_config(), [&](int64_t d, int64_t t) { done = d, total = t; });
-  REQUIRE(index.ok());
-  CHECK(done == 1);
-  CHECK(total == 1);
+  IndexProgress last;
+  IndexRun run;
+  run.progress = [&](const IndexProgress& progress) { last = progress; };
+  const std::string file = data.source(record("a"));
+  REQUIRE(build_sample_index(data.spec, {{file, "", 1, -1}}, fixture::path("model"), fixture::model_config(), run).ok());
+  CHECK(last.records == 1);
+  CHECK(last.total_bytes == static_cast<int64_t>(record("a").size()));
+  CHECK(last.done_bytes == last.total_bytes);
+  CHECK(last.blocks == 1);
+  CHECK(last.cached_blocks == 0);
+  CHECK(last.seconds_left == 0);
 }
 
 TEST_CASE("A source that does not exist and pixel limits that cross are refused by name") {
   Data data;
   const auto missing = build_sample_index(data.spec, {{"/nowhere/a.json", "", 1, -1}}, fixture::path("model"),
-                                          fixture::model_config(), nullptr);
+                                          fixture::model_config());
   REQUIRE_FALSE(missing.ok());
   CHECK(missing.error().message.find("/nowhere/a.json") != std::string::npos);
   data.spec.min_pixels = 1000000;
   const auto crossed = build_sample_index(data.spec, {{data.source(record("a")), "", 1, -1}}, fixture::path("model"),
-                                          fixture::model_config(), nullptr);
+                                          fixture::model_config());
   REQUIRE_FALSE(crossed.ok());
   CHECK(crossed.error().message.find("1000000") != std::string::npos);
 }

@@ -1,9 +1,23 @@
 #include "actors/data/record_file.h"
 
 #include <catch2/catch.hpp>
+#include <vector>
 
 namespace troupe {
 namespace {
+
+struct Found {
+  std::vector<RecordSpan> records;
+  std::optional<RecordFault> fault;
+};
+
+Found find_records(const std::string& bytes) {
+  Found found;
+  RecordScanner scanner(bytes);
+  for (RecordSpan span; scanner.next(span);) found.records.push_back(span);
+  found.fault = scanner.fault();
+  return found;
+}
 
 std::vector<std::string> texts(const std::string& bytes) {
   std::vector<std::string> out;

@@ -102,7 +102,7 @@ struct Data {
   DataSpec spec;
   SampleIndex index(const std::string& path, const std::string& root) {
     auto built =
-        build_sample_index(spec, {{path, root, 1, -1}}, fixture::path("model"), fixture::model_config(), nullptr);
+        build_sample_index(spec, {{path, root, 1, -1}}, fixture::path("model"), fixture::model_config());
     INFO((built.ok() ? "" : built.error().to_string()));
     REQUIRE(built.ok());
     return std::move(built).value();
@@ -120,6 +120,54 @@ TEST_CASE("A webdataset shard is a source: KEY.json with the turns, its pictures
   CHECK(index.samples[2].images.empty());
   REQUIRE(index.bad.size() == 1);
   CHECK(has(index.bad[0].reason, "'x/003' has no member KEY.json"));
+}
+
+TEST_CASE("Of a shard with several faulty samples each is reported, and the good ones stay") {
+  Data data;
+  const auto index = data.index(std::string(TROUPE_SHARDS) + "/faulty.tar", "");
+  std::vector<std::string> ids;
+  for (const SampleView sample : index.samples) ids.emplace_back(sample.id);
+  CHECK(ids == std::vector<std::string>{"x/000", "x/003", "x/005", "x/006"});
+  REQUIRE(index.bad.size() == 3);
+  CHECK(has(index.bad[0].to_string(), "record 'x/002': image 'x/002.png' is sparse, which is not read"));
+  CHECK(has(index.bad[1].to_string(), "faulty.tar:2: record 'faulty.tar:2': sample 'x/001' has no member KEY.json"));
+  CHECK(has(index.bad[2].to_string(), "sample 'x/004' has no member KEY.json"));
+}
+
+TEST_CASE("A shard that is cut off keeps the samples before the cut, and not the one that may lack a picture") {
+  Data data;
+  const std::string whole = fixture::contents(std::string(TROUPE_SHARDS) + "/faulty.tar");
+  const size_t last = whole.rfind("x/006.png");
+  for (const size_t bytes : {last + 600, last + 100, last - 40}) {
+    INFO(bytes);
+    const auto index = data.index(data.scratch.write("cut.tar", whole.substr(0, bytes)), "");
+    CHECK(index.samples.size() == 3);
+    REQUIRE(index.bad.size() == 4);
+    CHECK(has(index.bad[3].reason, "sample 'x/006' may lack members, as the archive cannot be read behind it: "));
+  }
+}
+
+TEST_CASE("Files of records of other kinds are refused by the name of the kind and the key of the source") {
+  Data data;
+  const auto reason = [&](const std::string& bytes) {
+    DataSource source{data.scratch.write("records", bytes), "", 1, -1};
+    source.key = "data.sources[1]";
+    const auto built = build_sample_index(data.spec, {source}, fixture::path("model"), fixture::model_config());
+    REQUIRE_FALSE(built.ok());
+    CHECK(has(built.error().message, "key 'data.sources[1].path': " + source.path + " is "));
+    CHECK(has(built.error().message, "; valid: JSON or JSON lines in UTF-8, or an uncompressed tar archive"));
+    return built.error().message;
+  };
+  using namespace std::string_literals;
+  CHECK(has(reason("\x1F\x8B\x08\0\0\0"s), "is gzip-compressed, which is not read"));
+  CHECK(has(reason("\x28\xB5\x2F\xFD...."s), "zstd-compressed"));
+  CHECK(has(reason("\xFF\xFE{\0\"\0"s), "UTF-16 text"));
+  CHECK(has(reason("\xFE\xFF\0{\0\""s), "UTF-16 text"));
+  CHECK(has(reason("{\0\"\0"s), "UTF-16 text"));
+  CHECK(has(reason("\0[\0{"s), "UTF-16 text"));
+  CHECK(has(reason("\xFF\xFE\0\0{\0\0\0"s), "UTF-32 text"));
+  CHECK(has(reason("PAR1...."), "a Parquet file"));
+  CHECK(has(reason("PK\x03\x04...."), "a zip archive"));
 }
 
 TEST_CASE("Records whose image_root is an archive") {

@@ -12,8 +12,9 @@ import tarfile
 LONG = "folder/" + "n" * 180 + "/deep.png"
 
 
-def add(tar, name, data):
+def add(tar, name, data, headers=None):
     info = tarfile.TarInfo(name)
+    info.pax_headers = headers or {}
     info.size = len(data)
     tar.addfile(info, io.BytesIO(data))
 
@@ -46,6 +47,19 @@ def main():
         add(tar, "x/001.right.png", picture)
         add(tar, "x/002.json", json.dumps({"conversations": turns("No picture?")}).encode())
         add(tar, "x/003.txt", b"a caption")
+    # Faults of several kinds, with good samples before, between and behind them.
+    with tarfile.open(out / "faulty.tar", "w", format=tarfile.PAX_FORMAT) as tar:
+        add(tar, "x/000.json", json.dumps({"conversations": turns("What?")}).encode())
+        add(tar, "x/000.png", picture)
+        add(tar, "x/001.png", picture)
+        add(tar, "x/002.json", json.dumps({"conversations": turns("What?")}).encode())
+        add(tar, "x/002.png", picture, {"GNU.sparse.major": "0", "GNU.sparse.minor": "1", "GNU.sparse.size": str(len(picture) + 4096), "GNU.sparse.map": f"4096,{len(picture)}"})
+        add(tar, "x/003.json", json.dumps({"conversations": turns("What?")}).encode())
+        add(tar, "x/003.png", picture)
+        add(tar, "x/004.txt", b"a caption")
+        add(tar, "x/005.json", json.dumps({"conversations": turns("No picture?")}).encode())
+        add(tar, "x/006.json", json.dumps({"conversations": turns("What?")}).encode())
+        add(tar, "x/006.png", picture)
     with tarfile.open(out / "small.tar.gz", "w:gz") as tar:
         add(tar, "a.png", picture)
     (out / "picture.png").write_bytes(picture)

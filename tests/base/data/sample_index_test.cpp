@@ -1,5 +1,6 @@
 #include "base/data/sample_index.h"
 
+#include <unistd.h>
 #include <xxhash.h>
 
 #include <catch2/catch.hpp>
@@ -101,6 +102,32 @@ TEST_CASE("Rows that point outside of the file are refused although the checksum
     REQUIRE_FALSE(read.ok());
     CHECK(read.error().message.find("does not parse") != std::string::npos);
   }
+}
+
+int64_t resident_bytes() {
+  std::ifstream in("/proc/self/statm");
+  int64_t all = 0, resident = 0;
+  in >> all >> resident;
+  return resident * ::sysconf(_SC_PAGESIZE);
+}
+
+TEST_CASE("Opening a large index takes none of its size in memory, and looking at one sample little") {
+  const Scratch scratch;
+  constexpr int kSamples = 300'000;
+  {
+    SampleIndex index;
+    for (int i = 0; i < kSamples; ++i)
+      index.samples.push_back(IndexedSample{0, i, i * 100, 100, 50, 6, {{1, 4, 6, 10}}, "sample " + std::to_string(i)});
+    REQUIRE(index.write(scratch.file()).ok());
+  }
+  const auto size = static_cast<int64_t>(std::filesystem::file_size(scratch.file()));
+  REQUIRE(size > 25'000'000);
+  const int64_t before = resident_bytes();
+  const auto index = SampleIndex::read(scratch.file());
+  REQUIRE(index.ok());
+  CHECK(resident_bytes() - before < size / 4);
+  CHECK(index->samples[kSamples / 2].id == "sample 150000");
+  CHECK(resident_bytes() - before < size / 4);
 }
 
 TEST_CASE("A missing index and a folder that cannot be written are named") {

@@ -1,0 +1,102 @@
+#include "actors/data/record_blocks.h"
+
+#include <algorithm>
+
+namespace troupe {
+namespace {
+
+constexpr size_t kHashedAtOnce = size_t{64} << 20;
+
+BlockKey key_of(XXH128_hash_t hash) { return {hash.high64, hash.low64}; }
+
+}  // namespace
+
+RecordBlocks::RecordBlocks(const MappedFile& file, const TarFile* shard)
+    : bytes_(file.bytes()), whole_(XXH3_createState(), &XXH3_freeState) {
+  XXH3_64bits_reset(whole_.get());
+  if (shard == nullptr) {
+    scanner_.emplace(bytes_);
+    return;
+  }
+  // A record of a shard may name any member, so it depends on all of them.
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), &XXH3_freeState);
+  XXH3_128bits_reset(state.get());
+  for (size_t at = 0; at < bytes_.size(); at += kHashedAtOnce) {
+    const auto part = bytes_.substr(at, kHashedAtOnce);
+    XXH3_128bits_update(state.get(), part.data(), part.size());
+    XXH3_64bits_update(whole_.get(), part.data(), part.size());
+    file.forget(at, at + part.size());
+  }
+  shard_hash_ = key_of(XXH3_128bits_digest(state.get()));
+  find_samples(*shard);
+}
+
+void RecordBlocks::find_samples(const TarFile& shard) {
+  const auto samples = shard.samples();
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const auto number = static_cast<int64_t>(i) + 1;
+    const std::string name = "sample '" + samples[i].key + "'";
+    if (!shard.fault().empty() && i + 1 == samples.size()) {
+      faults_.push_back({number, 1, name + " may lack members, as the archive cannot be read behind it: " + shard.fault()});
+      break;
+    }
+    bool found = false;
+    for (const size_t m : samples[i].members) {
+      const auto& member = shard.members()[m];
+      if (member_extension(member.name) != "json") continue;
+      found = true;
+      if (member.fault.empty())
+        samples_.push_back({static_cast<int64_t>(member.offset), static_cast<int64_t>(member.size), number, 1});
+      else
+        faults_.push_back({number, 1, "member '" + member.name + "' " + member.fault});
+    }
+    if (!found) faults_.push_back({number, 1, name + " has no member KEY.json, which holds the turns"});
+  }
+  if (!samples.empty()) return;
+  faults_.push_back({1, 1, shard.fault().empty() ? "the archive holds no file"
+                                                 : "the archive cannot be read: " + shard.fault()});
+}
+
+bool RecordBlocks::next_record(RecordSpan& span) {
+  if (scanner_) return scanner_->next(span);
+  if (static_cast<size_t>(records_) == samples_.size()) return false;
+  span = samples_[static_cast<size_t>(records_)];
+  return true;
+}
+
+bool RecordBlocks::next(RecordBlock& block) {
+  block = {};
+  if (done_) return false;
+  block.first_record = records_;
+  block.begin = at_;
+  RecordSpan span;
+  while (block.records.size() < kMostRecords && at_ - block.begin < kBlockBytes) {
+    done_ = !next_record(span);
+    if (done_) break;
+    block.records.push_back(span);
+    ++records_;
+    at_ = scanner_ ? scanner_->position() : static_cast<size_t>(span.offset + span.length);
+  }
+  if (done_) at_ = bytes_.size();
+  if (done_ && scanner_ && scanner_->fault()) faults_.push_back(*scanner_->fault());
+  block.end = at_;
+  hash_content(block);
+  return !block.records.empty();
+}
+
+void RecordBlocks::hash_content(RecordBlock& block) {
+  const auto covered = bytes_.substr(block.begin, block.end - block.begin);
+  if (shard_hash_) {
+    block.content = *shard_hash_;
+  } else {
+    XXH3_64bits_update(whole_.get(), covered.data(), covered.size());
+    block.content = key_of(XXH3_128bits(covered.data(), covered.size()));
+  }
+  std::vector<uint64_t> numbers(block.content.begin(), block.content.end());
+  for (const auto& span : block.records)
+    for (const int64_t number : {span.offset - static_cast<int64_t>(block.begin), span.length, span.line, span.column})
+      numbers.push_back(static_cast<uint64_t>(number));
+  block.content = key_of(XXH3_128bits(numbers.data(), numbers.size() * sizeof(uint64_t)));
+}
+
+}  // namespace troupe
