@@ -4,7 +4,7 @@
 #
 #   deploy/bootstrap.sh            what a build needs
 #   deploy/bootstrap.sh --tests    also what the tests need (transformers, Catch2)
-#   deploy/bootstrap.sh --benches  also Ray, which a bench compares with
+#   deploy/bootstrap.sh --benches  also Ray and datasets, which benches compare with
 #   deploy/bootstrap.sh --cuda     also the CUDA libraries that LibTorch runs with on GPUs (the toolkit and NCCL are yours to install)
 #
 # Python packages go to .deps/python inside the repository (TROUPE_DEPS chooses another folder).

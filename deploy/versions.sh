@@ -14,7 +14,7 @@ TROUPE_TORCH="torch==2.11.0"
 TROUPE_LIBTORCH_WHEELS="torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85"
 
 # Benches that compare with other systems; in an environment of their own (.deps/benches).
-TROUPE_BENCH_WHEELS="ray==2.60.0"
+TROUPE_BENCH_WHEELS="ray==2.60.0 datasets==5.2.0"
 
 # The tests compare against these (the parity label runs transformers live).
 TROUPE_TEST_WHEELS="torch==2.11.0 torchvision==0.26.0 transformers==5.24.0 safetensors==0.8.0 tokenizers==0.23.3
