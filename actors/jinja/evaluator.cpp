@@ -11,8 +11,7 @@ namespace {
 
 using Kind = Value::Kind;
 
-constexpr int64_t kMaxSteps = 200'000;  // the longest chat of the probes takes some thousands
-constexpr int kMaxRunDepth = 400;       // of statements, expressions and macros in each other
+constexpr int kMaxRunDepth = 400;  // of statements, expressions and macros in each other
 
 Error at_line(int line, Error error) {
   if (!error.message.starts_with("line ")) error.message = "line " + std::to_string(line) + ": " + error.message;
@@ -21,7 +20,8 @@ Error at_line(int line, Error error) {
 
 }  // namespace
 
-Evaluator::Evaluator(const Program& program, const nlohmann::ordered_json& variables) : program_(program) {
+Evaluator::Evaluator(const Program& program, const nlohmann::ordered_json& variables)
+    : program_(program), budget_(weight_of(variables)) {
   for (const auto& [name, value] : variables.items()) context_[name] = Value::from_json(value);
 }
 
@@ -31,21 +31,15 @@ Result<Rendering> Evaluator::run() {
   return std::move(rendering_);
 }
 
-Status Evaluator::spend(int64_t steps) {
-  steps_ += steps;
-  if (steps_ > kMaxSteps) return not_known("more steps than a chat takes");
-  return {};
-}
-
 Status Evaluator::put_out(const std::string& text) {
-  if (out_->size() + text.size() > kMaxText) return not_known("more text than a chat has");
+  TROUPE_RETURN_IF_ERROR(budget_.bytes(text.size()));
   *out_ += text;
   return {};
 }
 
 Result<Evaluator::Flow> Evaluator::run_body(const Body& body) {
   for (const auto& statement : body) {
-    TROUPE_RETURN_IF_ERROR(spend(1));
+    if (Status granted = budget_.steps(1); !granted.ok()) return at_line(statement->line, granted.error());
     if (++depth_ > kMaxRunDepth) return at_line(statement->line, not_known("blocks and macros nested that deep"));
     Result<Flow> flow = run_statement(*statement);
     --depth_;
@@ -62,7 +56,7 @@ Result<Evaluator::Flow> Evaluator::run_statement(const Statement& statement) {
       return Flow::kOn;
     case Statement::Kind::kOutput: {
       TROUPE_ASSIGN(const Value value, evaluate(*statement.value));
-      TROUPE_ASSIGN(const std::string text, to_text(value));
+      TROUPE_ASSIGN(const std::string text, to_text(value, budget_));
       TROUPE_RETURN_IF_ERROR(put_out(text));
       return Flow::kOn;
     }
@@ -101,10 +95,11 @@ Result<Evaluator::Flow> Evaluator::run_if(const Statement& statement) {
 
 Result<Items> Evaluator::loop_items(const Statement& statement) {
   TROUPE_ASSIGN(const Value all, evaluate(*statement.value));
-  TROUPE_ASSIGN(Items items, iterate(all));
+  TROUPE_ASSIGN(Items items, iterate(all, budget_));
   if (statement.condition == nullptr) return items;
   Items kept;
   for (const Value& one : items) {
+    TROUPE_RETURN_IF_ERROR(budget_.steps(2));
     Inner scope(*this, scope_);
     TROUPE_RETURN_IF_ERROR(assign(statement.target, one, scope.names()));
     // Jinja judges an item just before its turn, when the body may have changed a namespace.
@@ -119,8 +114,9 @@ Result<Items> Evaluator::loop_items(const Statement& statement) {
 
 Result<Evaluator::Flow> Evaluator::run_loop(const Statement& statement) {
   TROUPE_ASSIGN(const Items items, loop_items(statement));
+  bool completed = false;  // any pass, which is what Jinja's else goes by
   for (size_t i = 0; i < items.size(); ++i) {
-    TROUPE_RETURN_IF_ERROR(spend(1));
+    TROUPE_RETURN_IF_ERROR(budget_.steps(4));
     Inner scope(*this, scope_);
     auto position = std::make_shared<LoopPosition>();
     position->index0 = static_cast<int64_t>(i);
@@ -131,8 +127,9 @@ Result<Evaluator::Flow> Evaluator::run_loop(const Statement& statement) {
     TROUPE_RETURN_IF_ERROR(assign(statement.target, items[i], scope.names()));
     TROUPE_ASSIGN(const Flow flow, run_body(statement.body));
     if (flow == Flow::kBreak) break;
+    completed = completed || flow == Flow::kOn;
   }
-  if (!items.empty()) return Flow::kOn;
+  if (completed) return Flow::kOn;
   Inner scope(*this, scope_);
   return run_body(statement.otherwise);
 }
@@ -171,7 +168,7 @@ Status Evaluator::assign(const Target& target, const Value& value, std::map<std:
     names[target.names[0]] = value;
     return {};
   }
-  TROUPE_ASSIGN(const Items items, iterate(value));
+  TROUPE_ASSIGN(const Items items, iterate(value, budget_));
   if (items.size() != target.names.size())
     return fails("takes apart " + std::to_string(items.size()) + " values into " + std::to_string(target.names.size()));
   for (size_t i = 0; i < items.size(); ++i) names[target.names[i]] = items[i];
@@ -179,21 +176,15 @@ Status Evaluator::assign(const Target& target, const Value& value, std::map<std:
 }
 
 Status Evaluator::check(const Value& value) {
-  size_t cost = 0;
-  if (value.is(Kind::kString)) {
-    if (value.text().size() > kMaxText) return not_known("a text of more than " + std::to_string(kMaxText) + " bytes");
-    cost = value.text().size() / 64;
-  } else if (value.depth() > 0) {
-    if (value.refers()) return not_known("a namespace inside another value");
-    if (value.depth() > kMaxDepth) return not_known("a value of more than " + std::to_string(kMaxDepth) + " levels");
-    if (value.size() > kMaxItems) return not_known("a list of more than " + std::to_string(kMaxItems) + " items");
-    cost = value.size() / 8;
-  }
-  return spend(1 + static_cast<int64_t>(cost));
+  if (value.depth() == 0) return {};
+  if (value.refers()) return not_known("a namespace inside another value");
+  if (value.depth() > kMaxDepth) return not_known("a value of more than " + std::to_string(kMaxDepth) + " levels");
+  return {};
 }
 
 Result<Value> Evaluator::evaluate(const Expression& expression) {
   if (++depth_ > kMaxRunDepth) return at_line(expression.line, not_known("blocks and macros nested that deep"));
+  if (Status granted = budget_.steps(1); !granted.ok()) return at_line(expression.line, granted.error());
   Result<Value> value = value_of(expression);
   --depth_;
   if (!value.ok()) return at_line(expression.line, value.error());
@@ -235,7 +226,7 @@ Result<Value> Evaluator::value_of(const Expression& expression) {
     case Expression::Kind::kArithmetic: {
       TROUPE_ASSIGN(const Value left, evaluate(*expression.parts[0]));
       TROUPE_ASSIGN(const Value right, evaluate(*expression.parts[1]));
-      return arithmetic(expression.name, left, right);
+      return arithmetic(expression.name, left, right, budget_);
     }
     case Expression::Kind::kCompare:
       return comparison(expression);
@@ -244,11 +235,13 @@ Result<Value> Evaluator::value_of(const Expression& expression) {
 }
 
 Result<Value> Evaluator::look_up(const std::string& name) {
-  for (const Scope* scope = scope_; scope != nullptr; scope = scope->outer)
+  for (const Scope* scope = scope_; scope != nullptr; scope = scope->outer) {
+    TROUPE_RETURN_IF_ERROR(budget_.bytes(16));
     if (const auto found = scope->names.find(name); found != scope->names.end()) {
       if (in_condition_ && name == "loop") return not_known("loop in a loop's own condition");
       return found->second;
     }
+  }
   if (const auto found = context_.find(name); found != context_.end()) return found->second;
   if (is_jinja_function(name)) return Value::function(name);
   if (name == "self" || name == "super") return not_known("the name " + name);
@@ -256,6 +249,7 @@ Result<Value> Evaluator::look_up(const std::string& name) {
 }
 
 Result<Value> Evaluator::sequence_of(const Expression& expression) {
+  TROUPE_RETURN_IF_ERROR(budget_.items(expression.parts.size()));
   Items items;
   for (const auto& part : expression.parts) {
     TROUPE_ASSIGN(Value item, evaluate(*part));
@@ -265,12 +259,13 @@ Result<Value> Evaluator::sequence_of(const Expression& expression) {
 }
 
 Result<Value> Evaluator::dict_of(const Expression& expression) {
+  TROUPE_RETURN_IF_ERROR(budget_.items(expression.parts.size()));
   Entries entries;
   for (size_t i = 0; i < expression.parts.size(); i += 2) {
     TROUPE_ASSIGN(const Value key, evaluate(*expression.parts[i]));
     TROUPE_ASSIGN(const Value value, evaluate(*expression.parts[i + 1]));
     if (!key.is(Kind::kString)) return not_known(std::string("a dict's key that is ") + key.kind_name());
-    TROUPE_ASSIGN(const Value* known, find(entries, key));
+    TROUPE_ASSIGN(const Value* known, find(entries, key, budget_));
     if (known != nullptr) return not_known("a dict that has a key twice");
     entries.emplace_back(key, value);
   }
@@ -287,7 +282,7 @@ Result<Value> Evaluator::slice_of(const Expression& expression) {
     if (!bound.is_number()) return fails(std::string("cuts at ") + bound.kind_name());
     bounds[i] = bound.number();
   }
-  return slice(of, bounds[0], bounds[1], bounds[2].value_or(1));
+  return slice(of, bounds[0], bounds[1], bounds[2].value_or(1), budget_);
 }
 
 Result<Value> Evaluator::choice(const Expression& expression) {
@@ -306,7 +301,7 @@ Result<Value> Evaluator::concatenated(const Expression& expression) {
     TROUPE_ASSIGN(Value text, evaluate(*part));
     texts.push_back(std::move(text));
   }
-  TROUPE_ASSIGN(std::string out, joined(texts, ""));
+  TROUPE_ASSIGN(std::string out, joined(texts, "", budget_));
   return Value::string(std::move(out));
 }
 
@@ -314,7 +309,7 @@ Result<Value> Evaluator::comparison(const Expression& expression) {
   TROUPE_ASSIGN(Value left, evaluate(*expression.parts[0]));
   for (size_t i = 0; i < expression.operators.size(); ++i) {
     TROUPE_ASSIGN(Value right, evaluate(*expression.parts[i + 1]));
-    TROUPE_ASSIGN(const bool holds, compare(expression.operators[i], left, right));
+    TROUPE_ASSIGN(const bool holds, compare(expression.operators[i], left, right, budget_));
     if (!holds) return Value::boolean(false);
     left = std::move(right);
   }
@@ -325,15 +320,15 @@ Result<Value> Evaluator::signed_number(const Expression& expression) {
   TROUPE_ASSIGN(const Value of, evaluate(*expression.parts[0]));
   if (!of.is_number()) return fails(std::string("puts a sign before ") + of.kind_name());
   const Value zero = Value::integer(0);
-  return arithmetic(expression.kind == Expression::Kind::kNegative ? "-" : "+", zero, of);
+  return arithmetic(expression.kind == Expression::Kind::kNegative ? "-" : "+", zero, of, budget_);
 }
 
 Result<Value> Evaluator::attribute_of(const Expression& expression) {
   TROUPE_ASSIGN(const Value of, evaluate(*expression.parts[0]));
   if (in_condition_ && of.is(Kind::kNamespace)) return not_known("a loop's condition that reads a namespace");
-  if (expression.kind == Expression::Kind::kAttribute) return attribute(of, expression.name);
+  if (expression.kind == Expression::Kind::kAttribute) return attribute(of, expression.name, budget_);
   TROUPE_ASSIGN(const Value key, evaluate(*expression.parts[1]));
-  return item(of, key);
+  return item(of, key, budget_);
 }
 
 Result<Arguments> Evaluator::arguments(const Expression& expression) {
@@ -354,8 +349,8 @@ Result<Arguments> Evaluator::arguments(const Expression& expression) {
 Result<Value> Evaluator::filtered(const Expression& expression) {
   TROUPE_ASSIGN(const Value of, evaluate(*expression.parts[0]));
   TROUPE_ASSIGN(const Arguments given, arguments(expression));
-  if (expression.kind == Expression::Kind::kFilter) return apply_filter(expression.name, of, given);
-  TROUPE_ASSIGN(const bool holds, apply_test(expression.name, of, given));
+  if (expression.kind == Expression::Kind::kFilter) return apply_filter(expression.name, of, given, budget_);
+  TROUPE_ASSIGN(const bool holds, apply_test(expression.name, of, given, budget_));
   return Value::boolean(holds);
 }
 
@@ -366,11 +361,11 @@ Result<Value> Evaluator::call(const Expression& expression) {
     case Kind::kMacro:
       return call_macro(callee.macro_node(), given);
     case Kind::kMethod:
-      return call_method(callee.bound(), callee.text(), given);
+      return call_method(callee.bound(), callee.text(), given, budget_);
     case Kind::kFunction:
       for (const auto& [name, value] : given.named)
         if (value.refers()) return not_known("a namespace inside another value");
-      return call_function(callee.text(), given);
+      return call_function(callee.text(), given, budget_);
     case Kind::kUndefined:
       return fails("calls " + shown(callee.text()) + ", which is undefined");
     default:
@@ -387,6 +382,7 @@ Result<Value> Evaluator::call_macro(const MacroNode& macro, const Arguments& giv
     if (static_cast<size_t>(at) == macro.parameters.size() || static_cast<size_t>(at) < given.positional.size())
       return fails("calls " + macro.name + " with the argument " + name);
   }
+  TROUPE_RETURN_IF_ERROR(budget_.steps(2 + macro.parameters.size() * (1 + given.named.size() / 16)));
   Scope inner{{}, &top_};
   for (size_t i = 0; i < macro.parameters.size(); ++i) {
     const std::string& name = macro.parameters[i];

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "actors/jinja/budget.h"
 #include "actors/jinja/calls.h"
 #include "actors/jinja/parser.h"
 #include "actors/jinja/template.h"
@@ -68,9 +69,8 @@ class Evaluator {
   Result<Value> call(const Expression& expression);
   Result<Value> call_macro(const MacroNode& macro, const Arguments& given);
   Result<Arguments> arguments(const Expression& expression);
-  /// Counts the cost of a value that was just made; Unimplemented when it is too large or holds what it must not.
-  Status check(const Value& value);
-  Status spend(int64_t steps);
+  /// Unimplemented when a value that was just made is too deep or holds what it must not.
+  static Status check(const Value& value);
 
   const Program& program_;
   std::map<std::string, Value> context_;
@@ -78,7 +78,7 @@ class Evaluator {
   Scope* scope_ = &top_;
   Rendering rendering_;
   std::string* out_ = &rendering_.text;
-  int64_t steps_ = 0;
+  Budget budget_;
   int depth_ = 0;
   bool in_condition_ = false;  // of a for
 };

@@ -357,6 +357,7 @@ Status ExpressionParser::arguments(const Node& node) {
     if (at_.is_operator("*") || at_.is_operator("**")) return at_.unknown("arguments with " + at_.now().text);
     const bool is_named =
         at_.is(TokenKind::kName) && at_.behind().kind == TokenKind::kOperator && at_.behind().text == "=";
+    if (node->parts.size() + node->named.size() > kMaxArguments) return at_.unknown("so many arguments");
     if (!is_named && !node->named.empty()) return at_.unexpected("a named argument");
     std::string name;
     if (is_named) {

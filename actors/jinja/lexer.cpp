@@ -10,6 +10,8 @@ namespace {
 
 using Kind = Token::Kind;
 
+constexpr size_t kMaxSource = size_t{1} << 18, kLongestName = 200;
+
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool begins_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
@@ -64,11 +66,11 @@ class Lexer {
   }
 
   std::string_view text_before(std::string_view text, char kind, char sign) const {
-    if (sign == '-') return stripped(text, nullptr, false, true);
+    if (sign == '-') return stripped(text, false, true);
     if (sign == '+' || kind == '{') return text;
     const size_t line = text.rfind('\n') + 1;  // npos + 1 is 0
     if (line == 0 && !line_begins_) return text;
-    return stripped(text.substr(line), nullptr, true, true).empty() ? text.substr(0, line) : text;
+    return stripped(text.substr(line), true, false).empty() ? text.substr(0, line) : text;
   }
 
   void add(Kind kind, std::string text) {
@@ -84,7 +86,7 @@ class Lexer {
     skip(close.size() + (sign != '\0' ? 1 : 0));
     if (sign == '-') {
       const std::string_view behind = rest();
-      skip(behind.size() - stripped(behind, nullptr, true, false).size());
+      skip(behind.size() - stripped(behind, true, false).size());
     } else if (trims && sign == '\0' && peek(at_) == '\n') {
       skip(1);
     }
@@ -117,7 +119,7 @@ class Lexer {
         return {};
       }
       const std::string_view at = rest();
-      const std::string_view blank = split_characters(at.substr(0, 4)).front();
+      const std::string_view blank = character_at(at, 0);
       if (is_space(blank)) {
         skip(blank.size());
       } else if (is_digit(at[0])) {
@@ -125,6 +127,7 @@ class Lexer {
       } else if (begins_name(at[0])) {
         size_t n = 1;
         while (begins_name(peek(at_ + n)) || is_digit(peek(at_ + n))) ++n;
+        if (n > kLongestName) return unknown("a name of more than " + std::to_string(kLongestName) + " letters");
         add(Kind::kName, std::string(at.substr(0, n)));
         skip(n);
       } else if (at[0] == '\'' || at[0] == '"') {
@@ -155,8 +158,7 @@ class Lexer {
                                                       ">",  "<",  "=",  ".",  ":",  "|",  ",", ";"};
     const auto* found = std::find_if(std::begin(kOperators), std::end(kOperators),
                                      [&](std::string_view o) { return rest().starts_with(o); });
-    if (found == std::end(kOperators))
-      return unknown("the character " + shown(split_characters(rest().substr(0, 4)).front()));
+    if (found == std::end(kOperators)) return unknown("the character " + shown(character_at(rest(), 0)));
     const char c = (*found)[0];
     if (c == '(' || c == '[' || c == '{') open += c == '(' ? ')' : c == '[' ? ']' : '}';
     if (c == ')' || c == ']' || c == '}') {
@@ -201,7 +203,7 @@ class Lexer {
     } else if (c == 'x' || c == 'u' || c == 'U') {
       return hexadecimal(i, c == 'x' ? 2 : c == 'u' ? 4 : 8, out);
     } else if (c == 'N' || static_cast<unsigned char>(c) >= 0x80) {
-      return unknown("the escape \\" + std::string(split_characters(rest().substr(i - at_, 4)).front()));
+      return unknown("the escape \\" + std::string(character_at(rest(), i - at_)));
     } else if (c != '\n') {  // a backslash before a line's end takes it away; before others it is itself
       out += '\\';
       out += c;
@@ -234,6 +236,10 @@ class Lexer {
 
 }  // namespace
 
-Result<std::vector<Token>> tokenize(std::string_view source) { return Lexer(source).run(); }
+Result<std::vector<Token>> tokenize(std::string_view source) {
+  if (source.size() > kMaxSource)
+    return not_known("line 1: a template of more than " + std::to_string(kMaxSource) + " bytes");
+  return Lexer(source).run();
+}
 
 }  // namespace troupe::jinja

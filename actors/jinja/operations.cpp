@@ -1,6 +1,7 @@
 #include "actors/jinja/operations.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "actors/jinja/names.h"
 #include "actors/jinja/text.h"
@@ -9,6 +10,8 @@ namespace troupe::jinja {
 namespace {
 
 using Kind = Value::Kind;
+
+constexpr int64_t kWidestStep = int64_t{1} << 32;
 
 Error undefined_used(const Value& value) { return fails("uses " + shown(value.text()) + ", which is undefined"); }
 
@@ -22,7 +25,7 @@ Result<Value> loop_attribute(const LoopPosition& at, const std::string& name) {
   if (name == "revindex0") return Value::integer(at.length - at.index0 - 1);
   if (name == "previtem") return at.previous;
   if (name == "nextitem") return at.next;
-  return not_known("loop." + name);
+  return not_known("loop." + shown(name));
 }
 
 /// Whether Python's class has an attribute of that name, which then goes before an entry of that name.
@@ -51,6 +54,12 @@ std::optional<size_t> place(int64_t index, size_t n) {
   return static_cast<size_t>(index);
 }
 
+std::string_view nth_character(std::string_view text, size_t n) {
+  size_t at = 0;
+  for (; n > 0; --n) at += character_at(text, at).size();
+  return character_at(text, at);
+}
+
 std::vector<size_t> places(size_t n, std::optional<int64_t> start, std::optional<int64_t> stop, int64_t step) {
   const auto size = static_cast<int64_t>(n);
   const auto bounded = [&](std::optional<int64_t> given, int64_t otherwise) {
@@ -64,9 +73,11 @@ std::vector<size_t> places(size_t n, std::optional<int64_t> start, std::optional
   return out;
 }
 
-Result<Value> repeated(const Value& text, int64_t times) {
+Result<Value> repeated(const Value& text, int64_t times, Budget& budget) {
   const std::string& once = text.text();
-  if (times > 0 && once.size() > kMaxText / static_cast<size_t>(times)) return not_known("a text of that length");
+  if (times <= 0 || once.empty()) return Value::string("");
+  const size_t most = std::numeric_limits<size_t>::max() / once.size();
+  TROUPE_RETURN_IF_ERROR(budget.text(std::min(static_cast<size_t>(times), most) * once.size()));
   std::string out;
   for (int64_t i = 0; i < times; ++i) out += once;
   return Value::string(std::move(out));
@@ -89,14 +100,16 @@ Result<Value> of_numbers(std::string_view operation, int64_t a, int64_t b) {
   return Value::integer(out);
 }
 
-Result<bool> contains(const Value& in, const Value& what) {
+Result<bool> contains(const Value& in, const Value& what, Budget& budget) {
   switch (in.kind()) {
-    case Kind::kString:
+    case Kind::kString: {
       if (!what.is(Kind::kString)) return fails(std::string("looks for ") + what.kind_name() + " in a string");
-      return in.text().find(what.text()) != std::string::npos;
+      TROUPE_ASSIGN(const size_t at, find_text(in.text(), what.text(), 0, budget));
+      return at != std::string::npos;
+    }
     case Kind::kDict: {
       if (what.is(Kind::kList) || what.is(Kind::kDict)) return fails("looks for a list or dict among a dict's keys");
-      TROUPE_ASSIGN(const Value* found, find(in.entries(), what));
+      TROUPE_ASSIGN(const Value* found, find(in.entries(), what, budget));
       return found != nullptr;
     }
     case Kind::kUndefined:
@@ -105,7 +118,7 @@ Result<bool> contains(const Value& in, const Value& what) {
     case Kind::kTuple:
     case Kind::kView:
       for (const Value& one : in.items()) {
-        TROUPE_ASSIGN(const bool same, equal(one, what));
+        TROUPE_ASSIGN(const bool same, equal(one, what, budget));
         if (same) return true;
       }
       return false;
@@ -119,8 +132,9 @@ Result<bool> contains(const Value& in, const Value& what) {
 
 }  // namespace
 
-Result<Value> attribute(const Value& of, const std::string& name) {
-  if (name.starts_with("_")) return not_known("the attribute " + name);
+Result<Value> attribute(const Value& of, const std::string& name, Budget& budget) {
+  TROUPE_RETURN_IF_ERROR(budget.text(name.size()));
+  if (name.starts_with("_")) return not_known("the attribute " + shown(name));
   if (has_attribute(of, name)) {
     if (of.is_number()) return not_known("the attribute " + name + " of " + of.kind_name());
     return Value::method(of, name);
@@ -129,7 +143,7 @@ Result<Value> attribute(const Value& of, const std::string& name) {
     case Kind::kUndefined:
       return undefined_used(of);
     case Kind::kDict: {
-      TROUPE_ASSIGN(const Value* found, find(of.entries(), Value::string(name)));
+      TROUPE_ASSIGN(const Value* found, find(of.entries(), Value::string(name), budget));
       return found != nullptr ? *found : Value::undefined(name);
     }
     case Kind::kNamespace: {
@@ -146,34 +160,36 @@ Result<Value> attribute(const Value& of, const std::string& name) {
     case Kind::kInteger:
       return Value::undefined(name);
     default:
-      return not_known("the attribute " + name + " of " + of.kind_name());
+      return not_known("the attribute " + shown(name) + " of " + of.kind_name());
   }
 }
 
-Result<Value> item(const Value& of, const Value& key) {
+Result<Value> item(const Value& of, const Value& key, Budget& budget) {
   if (of.is(Kind::kUndefined)) return undefined_used(of);
   if (of.is(Kind::kView) || of.is(Kind::kStream) || of.is(Kind::kLoop) || of.is(Kind::kMacro))
     return not_known(std::string("an item of ") + of.kind_name());
   if (of.is(Kind::kDict) && !key.is(Kind::kList) && !key.is(Kind::kDict)) {
-    TROUPE_ASSIGN(const Value* found, find(of.entries(), key));
+    TROUPE_ASSIGN(const Value* found, find(of.entries(), key, budget));
     if (found != nullptr) return *found;
   }
   if (key.is_number() && of.is(Kind::kString)) {
-    const auto characters = split_characters(of.text());
-    if (const auto at = place(key.number(), characters.size())) return Value::string(std::string(characters[*at]));
+    TROUPE_RETURN_IF_ERROR(budget.bytes(2 * of.text().size()));
+    if (const auto at = place(key.number(), count_characters(of.text())))
+      return Value::string(std::string(nth_character(of.text(), *at)));
   }
   if (key.is_number() && (of.is(Kind::kList) || of.is(Kind::kTuple)))
     if (const auto at = place(key.number(), of.items().size())) return of.items()[*at];
-  if (key.is(Kind::kString)) return attribute(of, key.text());
+  if (key.is(Kind::kString)) return attribute(of, key.text(), budget);
   return Value::undefined("an item that is not there");
 }
 
-Result<Value> slice(const Value& of, std::optional<int64_t> start, std::optional<int64_t> stop, int64_t step) {
+Result<Value> slice(const Value& of, std::optional<int64_t> start, std::optional<int64_t> stop, int64_t step,
+                    Budget& budget) {
   if (of.is(Kind::kUndefined)) return undefined_used(of);
   if (step == 0) return fails("cuts with a step of 0");
-  if (step < -static_cast<int64_t>(kMaxText) || step > static_cast<int64_t>(kMaxText))
-    return not_known("a step that wide");
+  if (step < -kWidestStep || step > kWidestStep) return not_known("a step that wide");
   if (of.is(Kind::kString)) {
+    TROUPE_RETURN_IF_ERROR(budget.items(of.text().size()));
     const auto characters = split_characters(of.text());
     std::string out;
     for (const size_t i : places(characters.size(), start, stop, step)) out += characters[i];
@@ -181,21 +197,27 @@ Result<Value> slice(const Value& of, std::optional<int64_t> start, std::optional
   }
   if (of.is(Kind::kView)) return not_known("a part of a view");
   if (!of.is(Kind::kList) && !of.is(Kind::kTuple)) return fails(std::string("cuts ") + of.kind_name());
+  const auto taken = places(of.items().size(), start, stop, step);
+  TROUPE_RETURN_IF_ERROR(budget.items(2 * taken.size()));
   Items out;
-  for (const size_t i : places(of.items().size(), start, stop, step)) out.push_back(of.items()[i]);
+  for (const size_t i : taken) out.push_back(of.items()[i]);
   return Value::sequence(of.kind(), std::move(out));
 }
 
-Result<Value> arithmetic(std::string_view operation, const Value& a, const Value& b) {
+Result<Value> arithmetic(std::string_view operation, const Value& a, const Value& b, Budget& budget) {
   for (const Value* side : {&a, &b})
     if (side->is(Kind::kUndefined)) return undefined_used(*side);
   if (a.is_number() && b.is_number()) return of_numbers(operation, a.number(), b.number());
-  if (operation == "*" && a.is(Kind::kString) && b.is_number()) return repeated(a, b.number());
-  if (operation == "*" && b.is(Kind::kString) && a.is_number()) return repeated(b, a.number());
+  if (operation == "*" && a.is(Kind::kString) && b.is_number()) return repeated(a, b.number(), budget);
+  if (operation == "*" && b.is(Kind::kString) && a.is_number()) return repeated(b, a.number(), budget);
   if (operation == "%" && a.is(Kind::kString)) return not_known("the formatting of a string with %");
   if (operation == "*" && (a.is(Kind::kList) || b.is(Kind::kList))) return not_known("a list times a number");
-  if (operation == "+" && a.is(Kind::kString) && b.is(Kind::kString)) return Value::string(a.text() + b.text());
+  if (operation == "+" && a.is(Kind::kString) && b.is(Kind::kString)) {
+    TROUPE_RETURN_IF_ERROR(budget.text(a.text().size() + b.text().size()));
+    return Value::string(a.text() + b.text());
+  }
   if (operation == "+" && a.kind() == b.kind() && (a.is(Kind::kList) || a.is(Kind::kTuple))) {
+    TROUPE_RETURN_IF_ERROR(budget.items(a.items().size() + b.items().size()));
     Items all = a.items();
     all.insert(all.end(), b.items().begin(), b.items().end());
     return Value::sequence(a.kind(), std::move(all));
@@ -203,19 +225,19 @@ Result<Value> arithmetic(std::string_view operation, const Value& a, const Value
   return fails(std::string("has ") + a.kind_name() + " " + std::string(operation) + " " + b.kind_name());
 }
 
-Result<bool> compare(std::string_view operation, const Value& a, const Value& b) {
-  if (operation == "in") return contains(b, a);
+Result<bool> compare(std::string_view operation, const Value& a, const Value& b, Budget& budget) {
+  if (operation == "in") return contains(b, a, budget);
   if (operation == "not in") {
-    TROUPE_ASSIGN(const bool in, contains(b, a));
+    TROUPE_ASSIGN(const bool in, contains(b, a, budget));
     return !in;
   }
   if (operation == "==" || operation == "!=") {
-    TROUPE_ASSIGN(const bool same, equal(a, b));
+    TROUPE_ASSIGN(const bool same, equal(a, b, budget));
     return same == (operation == "==");
   }
   for (const Value* side : {&a, &b})
     if (side->is(Kind::kUndefined)) return undefined_used(*side);
-  TROUPE_ASSIGN(const int sign, order(a, b));
+  TROUPE_ASSIGN(const int sign, order(a, b, budget));
   return operation == "<" ? sign < 0 : operation == "<=" ? sign <= 0 : operation == ">" ? sign > 0 : sign >= 0;
 }
 

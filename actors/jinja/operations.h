@@ -9,19 +9,16 @@
 
 namespace troupe::jinja {
 
-/// Bytes that one string may have, and items that one list may have; more is refused.
-inline constexpr size_t kMaxText = size_t{1} << 18;
-inline constexpr size_t kMaxItems = 20'000;
-
 /// `of.name`: a method or attribute first, then the entry of a dict, else undefined.
-Result<Value> attribute(const Value& of, const std::string& name);
+Result<Value> attribute(const Value& of, const std::string& name, Budget& budget);
 /// `of[key]`: an item first, then an attribute, else undefined.
-Result<Value> item(const Value& of, const Value& key);
+Result<Value> item(const Value& of, const Value& key, Budget& budget);
 /// `of[start:stop:step]` of a string, list or tuple.
-Result<Value> slice(const Value& of, std::optional<int64_t> start, std::optional<int64_t> stop, int64_t step);
+Result<Value> slice(const Value& of, std::optional<int64_t> start, std::optional<int64_t> stop, int64_t step,
+                    Budget& budget);
 /// `a operation b` for + - * // and %.
-Result<Value> arithmetic(std::string_view operation, const Value& a, const Value& b);
+Result<Value> arithmetic(std::string_view operation, const Value& a, const Value& b, Budget& budget);
 /// `a operation b` for == != < <= > >= in and not in.
-Result<bool> compare(std::string_view operation, const Value& a, const Value& b);
+Result<bool> compare(std::string_view operation, const Value& a, const Value& b, Budget& budget);
 
 }  // namespace troupe::jinja

@@ -174,6 +174,7 @@ class Parser {
     TROUPE_RETURN_IF_ERROR(at_.expect_operator("("));
     while (!at_.is_operator(")")) {
       TROUPE_ASSIGN(std::string parameter, at_.expect_name());
+      if (made->parameters.size() == kMaxArguments) return at_.unknown("so many parameters");
       if (std::count(made->parameters.begin(), made->parameters.end(), parameter) > 0 || parameter == "caller" ||
           parameter == "loop")
         return at_.unknown("the parameter " + parameter);
@@ -189,11 +190,12 @@ class Parser {
       if (!at_.skip_operator(",")) break;
     }
     TROUPE_RETURN_IF_ERROR(at_.expect_operator(")"));
-    const std::set<std::string> before = std::exchange(program_.names, {});
+    std::set<std::string> all = std::exchange(program_.names, {});
     TROUPE_ASSIGN(made->body, block({"endmacro"}));
     for (const char* word : {"caller", "varargs", "kwargs"})
       if (program_.names.count(word) > 0) return at_.unknown(std::string(word) + " in a macro");
-    program_.names.insert(before.begin(), before.end());
+    all.merge(program_.names);
+    program_.names = std::move(all);
     node->macro = std::move(made);
     return node;
   }

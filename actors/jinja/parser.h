@@ -18,6 +18,8 @@ struct Program {
 
 /// Nesting of statements and of expressions that is followed.
 inline constexpr int kMaxDepth = 100;
+/// Parameters of a macro, and arguments of a call.
+inline constexpr size_t kMaxArguments = 100;
 
 /// A template's statements. Errors name the line and what stands there: InvalidArgument for what Jinja refuses too,
 /// Unimplemented for what is not known here.

@@ -50,12 +50,6 @@ Value Value::method(const Value& of, std::string name) {
   return value;
 }
 
-size_t Value::size() const {
-  if (is(Kind::kDict)) return entries().size();
-  if (is(Kind::kStream)) return stream().items.size();
-  return is(Kind::kList) || is(Kind::kTuple) || is(Kind::kView) ? items().size() : 0;
-}
-
 Value Value::from_json(const nlohmann::ordered_json& json) {
   if (json.is_null()) return none();
   if (json.is_boolean()) return boolean(json.get<bool>());
@@ -114,49 +108,73 @@ const char* Value::kind_name() const {
 Error fails(std::string how) { return invalid_argument(std::move(how)); }
 Error not_known(std::string what) { return make_error(ErrorCode::kUnimplemented, std::move(what)); }
 
-Result<const Value*> find(const Entries& entries, const Value& key) {
+size_t weight_of(const nlohmann::ordered_json& json) {
+  size_t bytes = 64;
+  if (json.is_string()) bytes += json.get_ref<const std::string&>().size();
+  if (json.is_structured())
+    for (const auto& part : json) bytes += weight_of(part);
+  return bytes;
+}
+
+Result<const Value*> find(const Entries& entries, const Value& key, Budget& budget) {
   for (const auto& [name, value] : entries) {
-    TROUPE_ASSIGN(const bool same, equal(name, key));
+    TROUPE_ASSIGN(const bool same, equal(name, key, budget));
     if (same) return &value;
   }
   return static_cast<const Value*>(nullptr);
 }
 
-Result<bool> equal(const Value& a, const Value& b) {
+namespace {
+
+Result<bool> equal_items(const Items& a, const Items& b, Budget& budget) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    TROUPE_ASSIGN(const bool same, equal(a[i], b[i], budget));
+    if (!same) return false;
+  }
+  return true;
+}
+
+Result<bool> equal_entries(const Entries& a, const Entries& b, Budget& budget) {
+  if (a.size() != b.size()) return false;
+  for (const auto& [key, value] : a) {
+    TROUPE_ASSIGN(const Value* other, find(b, key, budget));
+    if (other == nullptr) return false;
+    TROUPE_ASSIGN(const bool same, equal(value, *other, budget));
+    if (!same) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<bool> equal(const Value& a, const Value& b, Budget& budget) {
+  TROUPE_RETURN_IF_ERROR(budget.items(1));
   if (a.is_number() && b.is_number()) return a.number() == b.number();
   for (const Value* side : {&a, &b})
     if (side->is(Kind::kView) || side->is(Kind::kStream) || side->kind() > Kind::kDict)
       return not_known(std::string("a comparison of ") + side->kind_name());
   if (a.kind() != b.kind()) return false;
   if (a.is(Kind::kUndefined) || a.is(Kind::kNone)) return true;
-  if (a.is(Kind::kString)) return a.text() == b.text();
-  if (a.is(Kind::kDict)) {
-    if (a.entries().size() != b.entries().size()) return false;
-    for (const auto& [key, value] : a.entries()) {
-      TROUPE_ASSIGN(const Value* other, find(b.entries(), key));
-      if (other == nullptr) return false;
-      TROUPE_ASSIGN(const bool same, equal(value, *other));
-      if (!same) return false;
-    }
-    return true;
-  }
-  if (a.items().size() != b.items().size()) return false;
-  for (size_t i = 0; i < a.items().size(); ++i) {
-    TROUPE_ASSIGN(const bool same, equal(a.items()[i], b.items()[i]));
-    if (!same) return false;
-  }
-  return true;
+  if (a.is(Kind::kDict)) return equal_entries(a.entries(), b.entries(), budget);
+  if (!a.is(Kind::kString)) return equal_items(a.items(), b.items(), budget);
+  if (a.text().size() != b.text().size()) return false;
+  TROUPE_RETURN_IF_ERROR(budget.bytes(a.text().size()));
+  return a.text() == b.text();
 }
 
-Result<int> order(const Value& a, const Value& b) {
+Result<int> order(const Value& a, const Value& b, Budget& budget) {
   if (a.is_number() && b.is_number()) return a.number() < b.number() ? -1 : a.number() > b.number();
-  // UTF-8 sorts by bytes as Python sorts by code points.
-  if (a.is(Kind::kString) && b.is(Kind::kString)) return a.text() < b.text() ? -1 : a.text() > b.text();
+  if (a.is(Kind::kString) && b.is(Kind::kString)) {
+    TROUPE_RETURN_IF_ERROR(budget.bytes(std::min(a.text().size(), b.text().size())));
+    const int sign = a.text().compare(b.text());  // UTF-8 sorts by bytes as Python sorts by code points
+    return sign < 0 ? -1 : sign > 0;
+  }
   if (a.is(Kind::kList) || a.is(Kind::kTuple)) return not_known(std::string("an order of ") + a.kind_name());
   return fails(std::string("has an order of ") + a.kind_name() + " and " + b.kind_name());
 }
 
-Result<std::string> to_text(const Value& value) {
+Result<std::string> to_text(const Value& value, Budget& budget) {
   switch (value.kind()) {
     case Kind::kUndefined:
       return std::string();
@@ -167,52 +185,75 @@ Result<std::string> to_text(const Value& value) {
     case Kind::kInteger:
       return std::to_string(value.number());
     case Kind::kString:
+      TROUPE_RETURN_IF_ERROR(budget.text(value.text().size()));
       return value.text();
     default:
       return not_known(std::string(value.kind_name()) + " written as text");
   }
 }
 
-Result<std::string> to_json(const Value& value) {
-  const auto quoted = [](const std::string& s) { return nlohmann::json(s).dump(); };
+namespace {
+
+Status append_quoted(const std::string& text, std::string& out, Budget& budget) {
+  TROUPE_RETURN_IF_ERROR(budget.bytes(text.size() * 6));  // a control character is written with so many bytes
+  if (text.find('\x7f') != std::string::npos) return not_known("tojson of a control character");
+  out += nlohmann::json(text).dump();
+  return {};
+}
+
+Status append_json(const Value& value, std::string& out, Budget& budget) {
+  TROUPE_RETURN_IF_ERROR(budget.steps(1));
   switch (value.kind()) {
     case Kind::kNone:
-      return std::string("null");
+      out += "null";
+      return {};
     case Kind::kBool:
-      return std::string(value.truth() ? "true" : "false");
+      out += value.truth() ? "true" : "false";
+      return {};
     case Kind::kInteger:
-      return std::to_string(value.number());
+      out += std::to_string(value.number());
+      return {};
     case Kind::kString:
-      if (value.text().find('\x7f') != std::string::npos) return not_known("tojson of a control character");
-      return quoted(value.text());
+      return append_quoted(value.text(), out, budget);
     case Kind::kList:
-    case Kind::kTuple: {
-      std::string out;
+    case Kind::kTuple:
+      out += '[';
       for (const Value& item : value.items()) {
-        TROUPE_ASSIGN(const std::string text, to_json(item));
-        out += (out.empty() ? "" : ", ") + text;
+        if (&item != value.items().data()) out += ", ";
+        TROUPE_RETURN_IF_ERROR(append_json(item, out, budget));
       }
-      return "[" + out + "]";
-    }
-    case Kind::kDict: {
-      std::string out;
-      for (const auto& [key, item] : value.entries()) {
-        if (!key.is(Kind::kString)) return not_known("tojson of keys that are not strings");
-        TROUPE_ASSIGN(const std::string text, to_json(item));
-        out += (out.empty() ? "" : ", ") + quoted(key.text()) + ": " + text;
+      out += ']';
+      return {};
+    case Kind::kDict:
+      out += '{';
+      for (const auto& entry : value.entries()) {
+        if (!entry.first.is(Kind::kString)) return not_known("tojson of keys that are not strings");
+        if (&entry != value.entries().data()) out += ", ";
+        TROUPE_RETURN_IF_ERROR(append_quoted(entry.first.text(), out, budget));
+        out += ": ";
+        TROUPE_RETURN_IF_ERROR(append_json(entry.second, out, budget));
       }
-      return "{" + out + "}";
-    }
+      out += '}';
+      return {};
     default:
       return fails(std::string("makes JSON of ") + value.kind_name());
   }
 }
 
-Result<Items> iterate(const Value& value) {
+}  // namespace
+
+Result<std::string> to_json(const Value& value, Budget& budget) {
+  std::string out;
+  TROUPE_RETURN_IF_ERROR(append_json(value, out, budget));
+  return out;
+}
+
+Result<Items> iterate(const Value& value, Budget& budget) {
   switch (value.kind()) {
     case Kind::kUndefined:
       return Items();
     case Kind::kString: {
+      TROUPE_RETURN_IF_ERROR(budget.steps(2 * value.text().size()));
       Items characters;
       for (const std::string_view c : split_characters(value.text()))
         characters.push_back(Value::string(std::string(c)));
@@ -221,8 +262,10 @@ Result<Items> iterate(const Value& value) {
     case Kind::kList:
     case Kind::kTuple:
     case Kind::kView:
+      TROUPE_RETURN_IF_ERROR(budget.items(value.items().size()));
       return value.items();
     case Kind::kDict: {
+      TROUPE_RETURN_IF_ERROR(budget.items(value.entries().size()));
       Items keys;
       for (const auto& [key, item] : value.entries()) keys.push_back(key);
       return keys;
@@ -238,12 +281,13 @@ Result<Items> iterate(const Value& value) {
   }
 }
 
-Result<int64_t> length(const Value& value) {
+Result<int64_t> length(const Value& value, Budget& budget) {
   switch (value.kind()) {
     case Kind::kUndefined:
       return 0;
     case Kind::kString:
-      return static_cast<int64_t>(split_characters(value.text()).size());
+      TROUPE_RETURN_IF_ERROR(budget.bytes(value.text().size()));
+      return static_cast<int64_t>(count_characters(value.text()));
     case Kind::kList:
     case Kind::kTuple:
     case Kind::kView:

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "actors/jinja/budget.h"
 #include "base/result.h"
 
 /// A small evaluator of the Jinja that chat templates are written in, with the meaning that transformers' environment
@@ -82,9 +83,6 @@ class Value {
   int depth() const { return depth_; }
   /// Whether it is or holds a namespace or a loop, which must not be held by others: they might hold each other.
   bool refers() const { return refers_; }
-  /// Items or entries that it holds.
-  size_t size() const;
-
   /// As Python tells true from false.
   bool truth() const;
   /// "a string", "a list": for messages.
@@ -121,20 +119,25 @@ struct LoopPosition {
   Value previous, next;
 };
 
+/// Bytes of the texts in a JSON value, and some for each of its parts.
+size_t weight_of(const nlohmann::ordered_json& json);
+
+// What follows ends as Unimplemented when the budget does not allow it.
+
 /// Whether Python finds them equal. Unimplemented for kinds that are compared by identity.
-Result<bool> equal(const Value& a, const Value& b);
+Result<bool> equal(const Value& a, const Value& b, Budget& budget);
 /// Less, equal or greater (-1, 0, 1) of numbers or of strings; InvalidArgument for others.
-Result<int> order(const Value& a, const Value& b);
+Result<int> order(const Value& a, const Value& b, Budget& budget);
 /// The entry of a dict, or nullptr. Unimplemented as `equal` says.
-Result<const Value*> find(const Entries& entries, const Value& key);
+Result<const Value*> find(const Entries& entries, const Value& key, Budget& budget);
 /// What Python's str() gives. Unimplemented for lists, dicts and other objects, which no chat prints.
-Result<std::string> to_text(const Value& value);
+Result<std::string> to_text(const Value& value, Budget& budget);
 /// What json.dumps gives with ensure_ascii=False. InvalidArgument for what it refuses.
-Result<std::string> to_json(const Value& value);
+Result<std::string> to_json(const Value& value, Budget& budget);
 /// The items that a for loop goes through; uses up a stream. InvalidArgument for what is not iterable.
-Result<Items> iterate(const Value& value);
+Result<Items> iterate(const Value& value, Budget& budget);
 /// len(). InvalidArgument for what has none.
-Result<int64_t> length(const Value& value);
+Result<int64_t> length(const Value& value, Budget& budget);
 
 /// Why an evaluation ends: the template fails on its input (as Python would), or has something that is not known here.
 Error fails(std::string how);

@@ -32,7 +32,7 @@ Result<bool> of_kind(const std::string& name, const Value& of) {
 
 }  // namespace
 
-Result<bool> apply_test(const std::string& name, const Value& of, const Arguments& given) {
+Result<bool> apply_test(const std::string& name, const Value& of, const Arguments& given, Budget& budget) {
   static const std::map<std::string, std::string> kComparisons = {
       {"equalto", "=="}, {"eq", "=="}, {"==", "=="},      {"ne", "!="},         {"!=", "!="}, {"gt", ">"},
       {">", ">"},        {"ge", ">="}, {">=", ">="},      {"greaterthan", ">"}, {"lt", "<"},  {"<", "<"},
@@ -40,14 +40,14 @@ Result<bool> apply_test(const std::string& name, const Value& of, const Argument
   if (!given.named.empty() || given.positional.size() > 1) return not_known("such arguments of the test " + name);
   if (const auto found = kComparisons.find(name); found != kComparisons.end()) {
     if (given.positional.empty()) return fails("tests with " + name + " and nothing to compare with");
-    return compare(found->second, of, given.positional[0]);
+    return compare(found->second, of, given.positional[0], budget);
   }
   if (name == "odd" || name == "even" || name == "divisibleby") {
     if (!of.is_number()) return not_known("the test " + name + " of " + of.kind_name());
     if (name != "divisibleby" && !given.positional.empty()) return not_known("an argument of the test " + name);
     const Value two = Value::integer(2);
     if (name == "divisibleby" && given.positional.empty()) return fails("tests with divisibleby and no number");
-    TROUPE_ASSIGN(const Value rest, arithmetic("%", of, name == "divisibleby" ? given.positional[0] : two));
+    TROUPE_ASSIGN(const Value rest, arithmetic("%", of, name == "divisibleby" ? given.positional[0] : two, budget));
     return (rest.number() != 0) == (name == "odd");
   }
   if (!given.positional.empty()) return not_known("an argument of the test " + name);

@@ -58,7 +58,11 @@ WHOLE = [
     "x {% if true %}\ny{% endif %}", "{%- if true -%}\n\n  x\n\n{%- endif -%}\n y", "{{ '%}' }}{{ '}}' }}{% if '%}' %}x{% endif %}", "{ {x} }", "{{{'a': {'b': 'c'}}['a']['b']}}", "\u00a0 {%- if true %}x{% endif %}", "\t{% if true %}x{% endif %}\t\nz",
     "{% set x = 1 %}" + EACH + "{% set x = x + 1 %}{{ x }}{% endfor %}{{ x }}", "{% set ns = namespace(x=1, s='') %}" + EACH + "{% set ns.x = ns.x + 1 %}{% set ns.s = ns.s ~ m.role[0] %}{% endfor %}{{ ns.x }}{{ ns.s }}{{ ns.y }}",
     "{% if true %}{% set x = 1 %}{% endif %}{{ x }}", EACH + "{% if loop.first %}{% set y = 1 %}{% endif %}{{ y }}{% endfor %}{{ y }}", "{% set a, b = 1, 2 %}{{ b }}{{ a }}", "{% for k, v in messages[0].items() %}{{ k }},{% endfor %}",
-    "{% for x in [] %}a{% else %}b{% endfor %}", "{% for x in nothing %}a{% else %}b{% endfor %}", "{% for c in 'ab' %}{{ c }}{{ loop.length }}{% endfor %}", "{% for k in messages[0] %}{{ k }}{% endfor %}",
+    "{% for x in [] %}a{% else %}b{% endfor %}", "{% for x in [1, 2] %}{% break %}{% else %}b{% endfor %}", "{% for x in [1, 2] %}{% continue %}{% else %}b{% endfor %}", "{% for x in [1, 2] %}{% if x == 2 %}{% break %}{% endif %}a{% else %}b{% endfor %}",
+    "{% for x in [1, 2] %}{% if x == 1 %}{% continue %}{% endif %}a{% else %}b{% endfor %}", "{% for x in [1, 2] %}a{% if x == 2 %}{% continue %}{% endif %}{% else %}b{% endfor %}", "{% for x in [1, 2] if x > 5 %}a{% else %}b{% endfor %}",
+    "{% for x in [1, 2] %}{% if x == 2 %}{% continue %}{% else %}{% break %}{% endif %}{% else %}b{{ x }}{{ loop }}{% endfor %}", "{% for y in [1, 2, 3] %}{% for x in [y] %}{% if x == 1 %}{% break %}{% endif %}{% else %}{% continue %}{% endfor %}{{ y }}{% else %}c{% endfor %}",
+    "{% for y in [1, 2, 3] %}{% for x in [y] %}{% if x > 1 %}{% break %}{% endif %}{% else %}{% break %}{% endfor %}{{ y }}{% else %}c{% endfor %}",
+    EACH + "{% if m.role == 'user' %}{% break %}{% endif %}{{ m.role }}{% else %}none{% endfor %}", EACH + "{% if m.role == 'user' %}{% continue %}{% endif %}{{ m.role }}{% else %}none{% endfor %}", EACH + "{% for n in messages %}{% if n.role == m.role %}{% break %}{% endif %}{{ n.role }}{% else %}none{% endfor %},{% endfor %}", "{% for x in nothing %}a{% else %}b{% endfor %}", "{% for c in 'ab' %}{{ c }}{{ loop.length }}{% endfor %}", "{% for k in messages[0] %}{{ k }}{% endfor %}",
     "{% for m in messages if m.role == 'user' %}{{ loop.index }}/{{ loop.length }}{{ loop.last }}{% else %}none{% endfor %}", EACH + "{{ loop.index0 }}{{ loop.revindex }}{{ loop.revindex0 }}{{ loop.first }}{{ loop.last }}{{ loop.previtem.role if not loop.first }}{{ loop.nextitem is defined }};{% endfor %}",
     EACH + "{% if m.role == 'assistant' %}{% continue %}{% endif %}{{ m.role }}{% if loop.index == 3 %}{% break %}{% endif %}{% endfor %}", EACH + "{% for n in messages %}{{ loop.index }}{% endfor %}{{ loop.index }}|{% endfor %}",
     "{% for messages in messages %}{{ messages.role }}{% endfor %}{{ messages|length }}", "{% set x %}a {{ 1 + 1 }} b{% set inner = 2 %}{% endset %}[{{ x }}]{{ inner }}{{ x is string }}",
@@ -70,6 +74,7 @@ WHOLE = [
     "{% set ns = namespace(last=-1) %}{% for m in messages[::-1] %}{% set index = (messages|length - 1) - loop.index0 %}{% if ns.last == -1 and m.role == 'user' %}{% set ns.last = index %}{% endif %}{% endfor %}{{ ns.last }}",
     EACH + "{% set content = m.content %}{% if content is string and '</think>' in content %}{% set content = content.split('</think>')[-1].lstrip('\\n') %}{% endif %}{{ content if content is string }}{% endfor %}",
     EACH + "{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}{% if p.type == 'image' or 'image' in p %}<i>{% elif 'text' in p %}{{ p.text }}{% endif %}{% endfor %}{% endif %}{% endfor %}",
+    "{{ range(99999)|join('aaaa')|length }}", "{{ range(100000)|list|length }}", "{{ range(100001)|list|length }}", "{{ ('" + "a" * 300 + "'.replace('a', '" + "b" * 3000 + "'))|length }}",
     "{% for x in [1] if loop %}{{ x }}{% endfor %}", "{% if x: %}a{% endif %}b", "{% endif %}", "{% if true %}", "{% for x in messages %}", "{% nosuch %}", "{% set x 1 %}", "{% if %}a{% endif %}", "{{ }}", "{{ 'a' ", "{# a", "{% for a, b in messages %}{% endfor %}", "{% set a, b = 1 %}", "{% set nothing.x = 1 %}", "{% break %}", "{{ [1, 2)}}",
 ]
 WHOLE_NOT_KNOWN = [
@@ -77,7 +82,7 @@ WHOLE_NOT_KNOWN = [
     "{% include 'x' %}", "{% set ns = namespace(n=2) %}{% for x in [1, 2, 3] if x < ns.n %}{% set ns.n = 9 %}{{ x }}{% endfor %}", "{% for y in [1] %}{% for x in [1] if loop %}{% endfor %}{% endfor %}", "{% macro f() %}{% generation %}x{% endgeneration %}{% endmacro %}{{ f() }}",
     "{% set ns = namespace() %}{% set ns.self = ns %}", "{% set ns = namespace(x=0) %}{% for i in range(9999) %}{% set ns.x = [ns.x] %}{% endfor %}", "{% for i in range(9999) %}{% for j in range(9999) %}{% endfor %}{% endfor %}",
     "{% set ns = namespace(x='aaaaaaaa') %}{% for i in range(99) %}{% set ns.x = ns.x + ns.x %}{% endfor %}", "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "{{ " + "(" * 500 + "1" + ")" * 500 + " }}", "{{ " + "not " * 500 + "1 }}", "{% if 1 %}" * 300 + "{% endif %}" * 300,
-    "{{ " + "+".join("1" for _ in range(500)) + " }}", "{{ 'a' * 99999999 }}", "{{ range(99999)|join('aaaa') }}", "{{ x" + ".y" * 500 + " }}", "{{ '" + "a" * 300 + "'.replace('a', '" + "b" * 3000 + "') }}", "{% macro f(x) %}{{ kwargs }}{% endmacro %}", "{% set loop = 1 %}",
+    "{{ " + "+".join("1" for _ in range(500)) + " }}", "{{ 'a' * 99999999 }}", "{{ x" + ".y" * 500 + " }}", "{{ '" + "a" * 30000 + "'.replace('a', '" + "b" * 3000 + "') }}", "{% macro f(x) %}{{ kwargs }}{% endmacro %}", "{% set loop = 1 %}",
 ]
 
 

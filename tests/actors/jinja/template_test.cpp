@@ -1,6 +1,9 @@
 #include "actors/jinja/template.h"
 
+#include <sys/resource.h>
+
 #include <catch2/catch.hpp>
+#include <ctime>
 
 namespace troupe::jinja {
 namespace {
@@ -53,22 +56,162 @@ TEST_CASE("Names that are read and names that are set are told apart") {
   CHECK(parsed->assigned() == std::set<std::string>{"a", "c", "i"});
 }
 
-TEST_CASE("A hostile template ends soon with an error") {
-  for (const std::string& hostile :
-       {std::string("{% for a in range(9999) %}{% for b in range(9999) %}x{% endfor %}{% endfor %}"),
-        std::string(
-            "{% set ns = namespace(x='aaaaaaaa') %}{% for i in range(99) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}"),
-        std::string("{% set ns = namespace(x=[1]) %}{% for i in range(99) %}{% set ns.x = ns.x + ns.x %}{% endfor %}"),
-        std::string("{% set ns = namespace(x=[]) %}{% for i in range(9999) %}{% set ns.x = [ns.x] %}{% endfor %}"),
-        std::string("{% set ns = namespace() %}{% set ns.ns = ns %}"),
-        std::string("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}"), std::string("{{ 'a' * 999999999 }}"),
-        std::string("{{ range(999999999) }}"), std::string("{% for a in range(9999) %}{{ 'a' * 200000 }}{% endfor %}")})
-    CHECK(rendered(hostile).starts_with("unimplemented: line 1: "));
+TEST_CASE("The else of a loop is run when no pass came to its end") {
+  CHECK(rendered("{% for m in messages %}{% break %}{% else %}none{% endfor %}") == "none");
+  CHECK(rendered("{% for m in messages %}{% continue %}{% else %}none{% endfor %}") == "none");
+  CHECK(rendered("{% for m in messages %}{% if loop.last %}{% break %}{% endif %}a{% else %}none{% endfor %}") == "a");
+  CHECK(rendered("{% for m in messages %}{% if loop.first %}{% continue %}{% endif %}a{% else %}none{% endfor %}") ==
+        "a");
+  CHECK(rendered("{% for m in messages %}{% for n in m %}{% break %}{% else %}{% break %}{% endfor %}a{% endfor %}") ==
+        "");
+}
+
+/// A list that holds itself twice, so many times over.
+std::string doubled(int times) {
+  return "{% set ns = namespace(x=['a'], y=['a']) %}{% for i in range(" + std::to_string(times) +
+         ") %}{% set ns.x = [ns.x, ns.x] %}{% set ns.y = [ns.y, ns.y] %}{% endfor %}";
+}
+
+/// A list of 8192 texts of 100000 bytes each, which are one text.
+const std::string kLarge =
+    "{% set ns = namespace(x=['a' * 100000]) %}{% for i in range(13) %}{% set ns.x = ns.x + ns.x %}{% endfor %}";
+
+std::string often(const std::string& expression, const std::string& before = "") {
+  return "{% set a = 'a' * 100000 %}" + before + "{% for i in range(9999) %}{% set b = " + expression +
+         " %}{% endfor %}";
+}
+
+/// So many characters beyond ASCII, each another.
+std::string characters(char32_t n) {
+  std::string out;
+  for (char32_t c = 0x4E00; c < 0x4E00 + n; ++c)
+    for (const char32_t byte : {0xE0 | (c >> 12), 0x80 | ((c >> 6) & 0x3F), 0x80 | (c & 0x3F)})
+      out += static_cast<char>(byte);
+  return out;
+}
+
+std::string repeated(const std::string& text, int times) {
+  std::string out;
+  for (int i = 0; i < times; ++i) out += text;
+  return out;
+}
+
+std::string numbered(const std::string& before, const std::string& behind, int times) {
+  std::string out;
+  for (int i = 0; i < times; ++i) out += before + std::to_string(i) + behind;
+  return out;
+}
+
+/// Of this process, so that a busy machine changes nothing.
+double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+long peak_mib() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss / 1024;
+}
+
+const std::vector<std::string> kHostile = {
+    "{% for a in range(9999) %}{% for b in range(9999) %}x{% endfor %}{% endfor %}",
+    "{% set ns = namespace(x='aaaaaaaa') %}{% for i in range(99) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
+    "{% set ns = namespace(x=[1]) %}{% for i in range(99) %}{% set ns.x = ns.x + ns.x %}{% endfor %}",
+    "{% set ns = namespace(x=[]) %}{% for i in range(9999) %}{% set ns.x = [ns.x] %}{% endfor %}",
+    "{% set ns = namespace() %}{% set ns.ns = ns %}",
+    "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+    "{% macro f(n) %}{{ f(n - 1) ~ f(n - 1) if n > 0 }}{% endmacro %}{{ f(60) }}",
+    "{{ 'a' * 999999999 }}",
+    "{{ 'a' * 9223372036854775 * 9223372036854775 }}",
+    "{% for a in range(9999) %}{{ 'a' * 200000 }}{% endfor %}",
+    doubled(60) + "{{ ns.x == ns.y }}",
+    doubled(60) + "{{ ns.x is eq ns.y }}",
+    doubled(60) + "{{ ns.x in [ns.y] }}",
+    doubled(60) + "{{ ns.x | tojson }}",
+    doubled(60) + "{{ [ns.x] | select('eq', ns.y) | list | length }}",
+    doubled(60) + "{{ {'a': ns.x} == {'a': ns.y} }}",
+    kLarge + "{{ ns.x | map('upper') | list | length }}",
+    kLarge + "{{ ns.x | map('replace', 'a', 'bb') | list | length }}",
+    kLarge + "{{ ns.x | join | length }}",
+    kLarge + "{{ ns.x | tojson | length }}",
+    kLarge + "{{ ''.join(ns.x) }}",
+    kLarge + "{% for x in ns.x %}{{ x }}{% endfor %}",
+    kLarge + "{% for x in ns.x %}{{ x | length }}{% endfor %}",
+    kLarge + "{{ ns.x | map('list') | list | length }}",
+    kLarge + "{{ ns.x | map('trim', 'b') | list | length }}",
+    kLarge + "{{ ns.x | select('in', ns.x) | list | length }}",
+    often("('a' * 50000 ~ 'b') in a"),
+    often("a.split('a' * 500 ~ 'b')"),
+    often("a.replace('a' * 500 ~ 'b', 'c')"),
+    often("a.replace('a', 'bb')"),
+    often("a | replace('a', 'bb')"),
+    often("a.split('a')"),
+    often("a.split()"),
+    often("a[::-1]"),
+    often("a[5:-5]"),
+    often("a | list"),
+    often("a | reverse"),
+    often("a | length"),
+    often("a | upper"),
+    often("a.strip()"),
+    often("a.strip('a')"),
+    often("a | trim('a')"),
+    often("a[50000]"),
+    often("a.startswith(a)"),
+    often("a.removeprefix(a)"),
+    often("a ~ a"),
+    often("a + a"),
+    often("a == 'a' * 100000"),
+    often("a < 'a' * 100000"),
+    often("a | tojson"),
+    often("messages[0][a]"),
+    often("c[a]", "{% set c = dict() %}"),
+    often("c | first", "{% set c = range(9999) | list %}"),
+    often("c + c", "{% set c = range(9999) | list %}"),
+    often("c[1:]", "{% set c = range(9999) | list %}"),
+    often("c | join", "{% set c = range(9999) | list %}"),
+    often("c | reverse", "{% set c = range(9999) | list %}"),
+    often("-1 in c", "{% set c = range(9999) | list %}"),
+    often("c == d", "{% set c = range(9999) | list %}{% set d = range(9999) | list %}"),
+    often("a.strip('" + characters(20'000) + "')"),
+    often("'" + characters(20'000) + "' | trim(a)"),
+    "{{ {" + numbered("'key ", "': 1, ", 12'000) + "} }}",
+    "{% set a = 'a' * 100000 %}{% for i in range(9999) %}{% set c %}{{ a }}{% endset %}{% endfor %}"};
+
+TEST_CASE("A hostile template ends soon with an error and takes little memory") {
+  const long before = peak_mib();
+  for (const std::string& hostile : kHostile) {
+    const double begin = cpu_seconds();
+    const std::string answer = rendered(hostile);
+    const double taken = cpu_seconds() - begin;
+    INFO(hostile.substr(0, 400) << "\n" << answer.substr(0, 200));
+    CHECK((answer.starts_with("unimplemented: line 1: ") || answer.starts_with("not parsed: line 1: ")));
+    CHECK(taken < 1);
+  }
+  CHECK(peak_mib() < before + 512);
+  CHECK(rendered("{{ range(100001) }}").starts_with("invalid_argument: line 1: calls range for more than 100000"));
+}
+
+TEST_CASE("What is long or nested deep in the source of a template is read soon or refused") {
   for (const std::string_view part :
        {"(", "[", "not ", "-", "{% if 1 %}", "{{ {'a': ", "a.", "a|first|", "1+", "1~", "a if a else "}) {
     std::string deep = part.starts_with("{%") ? "" : "{{ ";
-    for (int i = 0; i < 100'000; ++i) deep += part;
+    for (int i = 0; i < 20'000; ++i) deep += part;
     CHECK(rendered(deep).starts_with("not parsed: line 1: "));
+  }
+  CHECK(rendered(std::string(300'000, ' ')) == "not parsed: line 1: a template of more than 262144 bytes");
+  const std::string parameters = numbered("a", ", ", 20'000);
+  for (const auto& [source, answer] : std::vector<std::pair<std::string, std::string>>{
+           {repeated("{{ '' -}}x", 26'000), std::string(26'000, 'x')},
+           {repeated("{#-#}x ", 26'000), std::string(26'000, 'x')},
+           {repeated("{% set b = 1 -%} \n", 14'000), ""},
+           {numbered("{{ a", " }}", 12'000) + repeated("{% macro f() %}{% endmacro %}", 4'000), ""},
+           {"{% macro f(" + parameters + "a) %}{% endmacro %}", "not parsed: line 1: so many parameters"},
+           {"{{ f(" + parameters + "1) }}", "not parsed: line 1: so many arguments"},
+           {"{{ " + std::string(1000, 'a') + " }}", "not parsed: line 1: a name of more than 200 letters"}}) {
+    const double begin = cpu_seconds();
+    const std::string got = rendered(source);
+    INFO(source.substr(0, 100));
+    CHECK(got.substr(0, answer.size()) == answer);
+    CHECK(cpu_seconds() - begin < 1);
   }
 }
 
