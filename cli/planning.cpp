@@ -20,8 +20,9 @@ Result<PlannedRun> plan_placed(JobSpec spec, const Manifest* manifest, bool trai
   JobSpec held = spec;  // what it takes memory for: an evaluation has neither gradients nor an optimizer
   for (auto& [name, component] : held.components) component.train = component.train && training;
   TROUPE_ASSIGN(JobPlan plan, plan_job(held, manifest, config));
-  TROUPE_RETURN_IF_ERROR(check_instruction_order(spec));
-  PlannedRun run{std::move(spec), std::move(plan), {}};
+  std::vector<int> buckets = gradient_bucket_counts(spec, config);
+  TROUPE_RETURN_IF_ERROR(check_instruction_order(spec, buckets));
+  PlannedRun run{std::move(spec), std::move(plan), std::move(buckets), {}};
   driver::PlannedJob& job = run.job;
   job.name = run.spec.name;
   job.job_yaml = job_spec_to_yaml(run.spec);

@@ -17,6 +17,7 @@ namespace troupe::cli {
 struct PlannedRun {
   JobSpec spec;
   JobPlan plan;
+  std::vector<int> buckets;  // of gradients, by group
   driver::PlannedJob job;
 };
 

@@ -219,10 +219,10 @@ int plan_command(const RunOptions& options) {
   if (!run) return report(run.error(), options.json);
   if (options.json) {
     nlohmann::json plan = plan_json(run->plan, run->spec);
-    plan["instructions"] = instruction_order(run->spec);
+    plan["instructions"] = instruction_order(run->spec, run->buckets);
     std::printf("%s\n", plan.dump(2).c_str());
   } else {
-    std::fputs((run->job.plan_text + render_instruction_order(run->spec)).c_str(), stdout);
+    std::fputs((run->job.plan_text + render_instruction_order(run->spec, run->buckets)).c_str(), stdout);
   }
   return kExitDone;
 }

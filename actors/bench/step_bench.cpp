@@ -15,6 +15,7 @@
 #include "actors/host/executor.h"
 #include "actors/host/memory.h"
 #include "actors/host/metrics.h"
+#include "base/program/gradient_buckets.h"
 #include "base/program/unit_memory.h"
 #include "base/trace/host_trace.h"
 
@@ -79,7 +80,8 @@ Result<std::unique_ptr<JobContext>> bench_job(const BenchFlags& flags, LocalCont
   job->spec = bench_spec(flags, samples);
   job->encoder = 0;
   job->decoder = 1;
-  job->training = record_training_loop(job->spec, encoder_row_bytes(job->spec, job->config.vision));
+  job->training = record_training_loop(job->spec, gradient_bucket_counts(job->spec, job->config),
+                                       encoder_row_bytes(job->spec, job->config.vision));
   job->evaluation = record_evaluation_loop(job->spec);
   job->steps = *job->spec.training.steps;
   return job;
@@ -138,8 +140,8 @@ struct Timings {
     seconds["text_backward_ms"].push_back(text_backward);
     seconds["forward_ms"].push_back(vision_forward + text_forward);
     seconds["backward_ms"].push_back(vision_backward + text_backward);
-    seconds["update_ms"].push_back(spent(0, Op::kUpdate) + spent(1, Op::kUpdate) + spent(0, Op::kReduce) +
-                                   spent(1, Op::kReduce) + spent(-1, Op::kCombine));
+    seconds["update_ms"].push_back(spent(0, Op::kUpdate) + spent(1, Op::kUpdate) + spent(0, Op::kReduced) +
+                                   spent(1, Op::kReduced) + spent(-1, Op::kCombine));
   }
 };
 

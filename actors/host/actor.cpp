@@ -4,6 +4,7 @@
 
 #include "actors/checkpoint/model_io.h"
 #include "actors/host/device.h"
+#include "base/program/gradient_buckets.h"
 
 namespace troupe {
 
@@ -50,18 +51,34 @@ Status Actor::set_up() {
   options.name = job_.assignment.job_id + "/g" + std::to_string(job_.assignment.generation.value) + "/" + group.name;
   options.mesh = group.mesh;
   options.rank = rank_;
-  options.axes = {kWholeGroup, kZeroAxes, {Axis::kSp}, {Axis::kTp}};
+  options.axes = {kWholeGroup, {Axis::kSp}, {Axis::kTp}};
+  const bool training = job_.trained(group_) && trains(job_.assignment.mode);
+  if (training) options.posted_axes = {kZeroAxes, {Axis::kTp}};
   if (!slot.data_address.empty()) options.interface_address = slot.data_address;
   options.timeout = std::chrono::minutes(10);
   TROUPE_ASSIGN(world_, create_group_world(std::move(options), job_.device, job_.control->store()));
   job_.control->report_phase("loading the weights of group " + group.name);
   store_ = std::make_unique<ParameterStore>(job_.config, store_options(job_, group, rank_, job_.device));
-  const bool training = job_.trained(group_) && trains(job_.assignment.mode);
   if (job_.spec.model.init == ModelInit::kRandom) initialise_random(*store_, job_.spec.training.seed);
-  if (training) optimizer_ = create_group_optimizer(*store_, *world_, job_.spec.training.optimizer, group.zero);
+  if (training) make_optimizer();
   if (job_.spec.model.init == ModelInit::kPretrained)
     TROUPE_RETURN_IF_ERROR(load_pretrained(*store_, job_.spec.model.path, optimizer_.get()));
   return make_model();
+}
+
+void Actor::make_optimizer() {
+  const GroupSpec& group = spec();
+  optimizer_ = create_group_optimizer(*store_, *world_, job_.spec.training.optimizer, group.zero,
+                                      most_bucket_elements(job_.spec, group));
+  optimizer_->record(job_.trace.get(), [this](const char* name, int bucket, bool waits) {
+    Span span = job_.span(waits ? SpanKind::kPeer : SpanKind::kKernel, name, step_, group_, rank_, bucket);
+    if (!waits) span.lane = "collectives";
+    return span;
+  });
+}
+
+void Actor::settle() {
+  if (optimizer_) optimizer_->wait_gathered();
 }
 
 void Actor::zero_gradients() {

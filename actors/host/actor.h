@@ -71,9 +71,12 @@ class Actor {
   /// What this rank adds to the step's sums.
   virtual StepSums sums() = 0;
   void zero_gradients();
+  /// Waits for weights that are still being gathered: before anybody but forward passes and updates reads them.
+  void settle();
 
  protected:
   virtual Status make_model() = 0;
+  void make_optimizer();
   const GroupSpec& spec() const { return job_.group(group_); }
 
   const JobContext& job_;

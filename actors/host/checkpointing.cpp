@@ -45,6 +45,7 @@ Status agree_on_space(const JobContext& job, int64_t step, int64_t own_bytes, ui
 Status save_checkpoint(const JobContext& job, std::vector<std::unique_ptr<Actor>>& actors,
                        const TrainingPosition& position) {
   int64_t own_bytes = 0;
+  for (const auto& actor : actors) actor->settle();
   for (const auto& actor : actors)
     if (actor->trained()) own_bytes += rank_state_bytes(actor->store(), *actor->optimizer());
   TROUPE_RETURN_IF_ERROR(agree_on_space(job, position.step, own_bytes, free_disk_bytes(job.assignment.run_folder)));
@@ -79,6 +80,7 @@ Result<TrainingPosition> restore_checkpoint(const JobContext& job, std::vector<s
 
 Status export_checkpoint(const JobContext& job, std::vector<std::unique_ptr<Actor>>& actors,
                          const std::string& folder) {
+  for (const auto& actor : actors) actor->settle();
   for (const auto& actor : actors) TROUPE_RETURN_IF_ERROR(write_export_parts(actor->store(), actor->world(), folder));
   TROUPE_RETURN_IF_ERROR(meet(job, "export", kSaveTimeout));
   if (is_leader(job)) {

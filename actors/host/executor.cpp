@@ -19,8 +19,8 @@ std::vector<std::pair<int, int>> places(const std::vector<std::unique_ptr<Actor>
 
 /// What the progress page says of an instruction that is no wait for rows: its name and, where it waits too, for whom.
 const char* progress_name(Op op) {
-  if (op == Op::kReduce) return "reduce <- ranks of its group";
-  if (op == Op::kGather) return "gather <- ranks of its group";
+  if (op == Op::kReduced) return "reduce <- ranks of its group";
+  if (op == Op::kGathered) return "gather <- ranks of its group";
   if (op == Op::kCombine) return "combine <- all groups";
   return op_name(op);
 }
@@ -37,34 +37,40 @@ Result<StepOutcome> Executor::evaluate(StepInput& input) { return run(job_.evalu
 
 Status Executor::run_instruction(const Instruction& i, Actor& actor, int64_t updates, const StepOutcome& outcome) {
   const double clip = job_.spec.training.optimizer.clip;
-  const auto work = [&] { return job_.span(SpanKind::kKernel, op_name(i.op), step_, actor.group(), actor.rank()); };
   switch (i.op) {
     case Op::kForward:
       return actor.forward(i.unit);
-    case Op::kBackward:
-      return actor.backward(i.unit);
+    case Op::kBackward: {
+      if (!i.reduces) return actor.backward(i.unit);
+      actor.optimizer()->reduce_when_final(true);
+      const Status done = actor.backward(i.unit);
+      actor.optimizer()->reduce_when_final(false);
+      return done;
+    }
     case Op::kPost:
       return actor.post(i);
     case Op::kWait:
       return actor.wait(i);
-    case Op::kReduce: {
-      const SpanScope scope(job_.trace.get(), work());
-      actor.optimizer()->reduce_gradients();
+    case Op::kReduce:
+      actor.optimizer()->post_reduce(i.bucket);
       return {};
-    }
+    case Op::kReduced:
+      actor.optimizer()->wait_reduced();
+      return {};
     case Op::kUpdate: {
-      const SpanScope scope(job_.trace.get(), work());
+      const SpanScope scope(job_.trace.get(),
+                            job_.span(SpanKind::kKernel, "update", step_, actor.group(), actor.rank(), i.bucket));
       // As torch.nn.utils.clip_grad_norm_ scales. A step that is skipped is skipped on all groups alike.
-      if (!outcome.skipped)
-        actor.optimizer()->update(updates, outcome.lr,
-                                  clip > 0 ? std::min(1.0, clip / (outcome.grad_norm + 1e-6)) : 1.0);
+      const double scale = clip > 0 ? std::min(1.0, clip / (outcome.grad_norm + 1e-6)) : 1.0;
+      if (!outcome.skipped) actor.optimizer()->update_bucket(i.bucket, {updates, outcome.lr, scale});
       return {};
     }
-    case Op::kGather: {
-      const SpanScope scope(job_.trace.get(), work());
-      if (!outcome.skipped) actor.optimizer()->gather_weights();
+    case Op::kGather:
+      if (!outcome.skipped) actor.optimizer()->post_gather(i.bucket);
       return {};
-    }
+    case Op::kGathered:
+      actor.optimizer()->wait_gathered();
+      return {};
     case Op::kCombine:
       break;  // not one actor's: run() does it
   }

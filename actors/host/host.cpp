@@ -138,6 +138,7 @@ Status Host::train() {
     }
   }
   if (complete && job_->spec.checkpoint.export_at_end) TROUPE_RETURN_IF_ERROR(export_model());
+  for (const auto& actor : actors_) actor->settle();  // a world that ends earlier would abort what peers still gather
   TROUPE_RETURN_IF_ERROR(boundary_->close());
   nlohmann::ordered_json result;
   result["steps"] = last_step_;

@@ -12,7 +12,7 @@ Span span_of(const Program& program, const Instruction& i, int64_t step, int gro
   span.step = step;
   span.group = group;
   span.rank = rank;
-  span.unit = i.unit;
+  span.unit = i.bucket >= 0 ? i.bucket : i.unit;
   if (i.edge < 0) return span;
   const ProgramEdge& edge = program.edges[static_cast<size_t>(i.edge)];
   span.peer_group = i.group == edge.producer ? edge.consumer : edge.producer;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/config/job_spec_parser.h"
+#include "base/program/gradient_buckets.h"
 #include "base/program/unit_memory.h"
 
 namespace troupe {
@@ -79,7 +80,8 @@ Result<std::unique_ptr<JobContext>> make_job_context(HostControl& control) {
   TROUPE_RETURN_IF_ERROR(open_data(*job));
   job->training = is_noop(job->assignment.mode)
                       ? record_dispatch_loop(job->spec)
-                      : record_training_loop(job->spec, encoder_row_bytes(job->spec, job->config.vision));
+                      : record_training_loop(job->spec, gradient_bucket_counts(job->spec, job->config),
+                                             encoder_row_bytes(job->spec, job->config.vision));
   job->evaluation = record_evaluation_loop(job->spec);
   job->steps = training_steps(job->spec, static_cast<int64_t>(job->training_samples.size()));
   return job;

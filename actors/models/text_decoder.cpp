@@ -9,6 +9,7 @@
 
 #include "actors/kernels/device_copy.h"
 #include "actors/kernels/kernels.h"
+#include "actors/models/pass_marks.h"
 #include "actors/models/text_head.h"
 #include "actors/models/text_layer.h"
 #include "actors/models/text_parallel.h"
@@ -76,17 +77,20 @@ class QwenTextDecoder final : public TextDecoder {
   Indices local_vision_rows(const TextUnitBatch& batch, const RowSharding& tokens) const;
 
   TextConfig text_;
+  ParameterStore& store_;
   Communicator& tp_;
   bool sequence_;
   at::Device device_;
   TrainedView embedding_, final_norm_, head_;
   std::vector<TextLayerViews> layers_;
+  std::vector<LayerMarks> marks_;  // of each layer
   LocalHeads heads_;
   int64_t first_token_ = 0, tokens_ = 0;  // this rank's real vocabulary rows
 };
 
 QwenTextDecoder::QwenTextDecoder(const ModelConfig& config, ParameterStore& store, World& world)
     : text_(config.text),
+      store_(store),
       tp_(world.over({Axis::kTp})),
       sequence_(store.options().tp_sequence && tp_.size() > 1),
       device_(store.options().device),
@@ -95,7 +99,13 @@ QwenTextDecoder::QwenTextDecoder(const ModelConfig& config, ParameterStore& stor
       head_(text_.tied ? embedding_ : trained_view(store, "lm_head.weight")),
       heads_(local_heads(text_, tp_.size(), tp_.rank())) {
   TROUPE_CHECK(store.options().tp == tp_.size() && store.options().tp_rank == tp_.rank());
-  for (int64_t layer = 0; layer < text_.layers; ++layer) layers_.push_back(text_layer_views(store, layer));
+  const std::string prefix = "model.layers.", norm = ".input_layernorm.weight";
+  for (int64_t layer = 0; layer < text_.layers; ++layer) {
+    layers_.push_back(text_layer_views(store, layer));
+    marks_.push_back(
+        layer_marks(store, prefix + std::to_string(layer) + ".self_attn.q_proj.weight",
+                    layer + 1 < text_.layers ? prefix + std::to_string(layer + 1) + norm : "model.norm.weight"));
+  }
   const LocalSlice& slice = store.at("model.embed_tokens.weight").slice;
   first_token_ = slice.begin;
   tokens_ = slice.end - slice.begin;
@@ -164,6 +174,7 @@ at::Tensor QwenTextDecoder::run_layers(const at::Tensor& input, const TextUnitPl
   for (size_t i = 0; i < layers_.size(); ++i) {
     const TextLayerViews& layer = layers_[i];
     const bool last = i + 1 == layers_.size();
+    mark_layer(store_, marks_[i], normed);
     const at::Tensor attended = text_attention(layer, heads_, plan, normed, last);
     if (last) residual = take_rows(residual, plan.local_loss_rows);
     const NormedSum middle =
@@ -184,9 +195,11 @@ TextHeadOutput QwenTextDecoder::run_unit(const TextUnitBatch& batch, const TextU
   kept.vision_rows = to_device(vision, device_);
   kept.lookup = lookup(to_host(batch.ids), to_host(batch.vision_positions));
   at::AutoGradMode graph(keep_context);
+  store_.about_to_use(store_.index_of("model.layers.0.input_layernorm.weight"));
   kept.input = embed(plan.tokens, kept.lookup, vision, vision_rows).requires_grad_(keep_context);
   kept.output = run_layers(kept.input, plan);
   at::NoGradGuard no_graph;
+  store_.about_to_use(static_cast<int>(store_.parameters().size()) - 1);
   TextHeadInput head;
   head.hidden = plan.loss.gather(kept.output.detach());
   head.targets = copy_to_device(batch.targets, device_);

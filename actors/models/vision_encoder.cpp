@@ -14,6 +14,7 @@
 
 #include "actors/kernels/device_copy.h"
 #include "actors/kernels/kernels.h"
+#include "actors/models/pass_marks.h"
 #include "actors/models/sequence_attention.h"
 
 namespace troupe {
@@ -34,6 +35,7 @@ struct Projection {
 struct Block {
   Weight norm1, norm2;
   Projection qkv, proj, gate_up, down;
+  LayerMarks marks;
   bool full_attention = false;
 };
 
@@ -75,7 +77,9 @@ struct UnitTables {
 class Qwen25VisionEncoder final : public VisionEncoder {
  public:
   Qwen25VisionEncoder(const ModelConfig& config, ParameterStore& store, World& world)
-      : config_(config.vision), options_(at::TensorOptions(store.options().compute_dtype).device(store.options().device)),
+      : config_(config.vision),
+        store_(store),
+        options_(at::TensorOptions(store.options().compute_dtype).device(store.options().device)),
         sequence_(world.over({Axis::kSp})) {
     TROUPE_CHECK(config_.heads % sequence_.size() == 0 && config_.head_dim() % 4 == 0);
     TROUPE_CHECK(config_.depth > 0);
@@ -83,6 +87,7 @@ class Qwen25VisionEncoder final : public VisionEncoder {
     const Weight patch = find.weight("patch_embed.proj.weight");
     patch_embedding_.weight = {as_matrix(patch.value), as_matrix(patch.gradient)};
     for (int64_t i = 0; i < config_.depth; ++i) blocks_.push_back(find_block(store, i));
+    first_norm_ = store.index_of("visual.blocks.0.norm1.weight");
     merger_norm_ = find.weight("merger.ln_q.weight");
     merger_first_ = find.projection("merger.mlp.0");
     merger_second_ = find.projection("merger.mlp.2");
@@ -120,6 +125,9 @@ class Qwen25VisionEncoder final : public VisionEncoder {
     b.proj = find.projection("attn.proj");
     b.gate_up = find.fused("mlp.gate_proj", "mlp.up_proj");
     b.down = find.projection("mlp.down_proj");
+    const std::string block = "visual.blocks.", next = std::to_string(index + 1) + ".norm1.weight";
+    b.marks = layer_marks(store, block + std::to_string(index) + ".attn.qkv.weight",
+                          index + 1 < config_.depth ? block + next : "visual.merger.ln_q.weight");
     b.full_attention = std::ranges::find(config_.full_attention_blocks, index) != config_.full_attention_blocks.end();
     return b;
   }
@@ -141,10 +149,12 @@ class Qwen25VisionEncoder final : public VisionEncoder {
 
   at::Tensor encode(const UnitTables& tables, const at::Tensor& patches) const {
     TROUPE_CHECK(patches.size(0) == tables.cos.size(0) && patches.size(1) == config_.patch_dim());
+    store_.about_to_use(first_norm_);
     at::Tensor stream = patch_embedding_(patches);
     at::Tensor normed = rms_norm(stream, blocks_[0].norm1.value, blocks_[0].norm1.gradient, config_.rms_eps);
     for (size_t i = 0; i < blocks_.size(); ++i) {
       const Block& b = blocks_[i];
+      mark_layer(store_, b.marks, normed);
       NormedSum s = add_rms_norm(stream, b.proj(attend(b, tables, b.qkv(normed))), b.norm2.value, b.norm2.gradient, config_.rms_eps);
       const Weight& next_norm = i + 1 < blocks_.size() ? blocks_[i + 1].norm1 : merger_norm_;
       s = add_rms_norm(s.sum, b.down(swiglu(b.gate_up(s.normed))), next_norm.value, next_norm.gradient, config_.rms_eps);
@@ -152,6 +162,7 @@ class Qwen25VisionEncoder final : public VisionEncoder {
       normed = s.normed;
     }
     const int64_t merged = config_.merge_size * config_.merge_size;
+    store_.about_to_use(static_cast<int>(store_.parameters().size()) - 1);
     return merger_second_(gelu(merger_first_(normed.view({normed.size(0) / merged, merged * config_.hidden}))));
   }
 
@@ -171,7 +182,9 @@ class Qwen25VisionEncoder final : public VisionEncoder {
   }
 
   const VisionConfig config_;
+  ParameterStore& store_;
   const at::TensorOptions options_;
+  int first_norm_ = 0;
   Communicator& sequence_;
   Projection patch_embedding_;
   std::vector<Block> blocks_;

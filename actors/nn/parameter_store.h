@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -21,13 +22,13 @@ struct LocalParameter {
   at::Tensor weight;    // compute dtype
   at::Tensor gradient;  // fp32 (compute dtype in bf16-pure); undefined for frozen parameters
   bool trained = true;
-  int bucket = 0;       // which FlatBucket
-  int64_t offset = 0;   // element offset in the bucket
+  int buffer = 0;      // which FlatBuffer
+  int64_t offset = 0;  // element offset in the buffer
   int64_t elements = 0;
 };
 
 /// Parameters that are reduced, sharded and updated alike: same component (so same learning rate) and same `trained` flag.
-struct FlatBucket {
+struct FlatBuffer {
   std::string component;
   bool trained = true;
   at::Tensor weights;    // [n], compute dtype; n is a multiple of `padded_to`, the tail is zero
@@ -46,6 +47,13 @@ struct ParameterStoreOptions {
   at::Device device = at::kCPU;
 };
 
+/// What a model's passes tell whoever moves its weights and gradients, by index into ParameterStore::parameters().
+/// Called on the thread that the pass runs on.
+struct PassHooks {
+  std::function<void(int last)> before_use;   // the forward pass is about to use parameters up to `last`
+  std::function<void(int first)> after_last;  // this backward pass adds nothing more to parameters from `first` on
+};
+
 /// Owner thread only.
 class ParameterStore {
  public:
@@ -53,21 +61,32 @@ class ParameterStore {
   const ModelConfig& config() const { return config_; }
   const ParameterStoreOptions& options() const { return options_; }
   std::vector<LocalParameter>& parameters() { return parameters_; }
-  std::vector<FlatBucket>& buckets() { return buckets_; }
+  std::vector<FlatBuffer>& buffers() { return buffers_; }
   /// By the classic Hugging Face name; a missing name is a broken invariant.
   LocalParameter& at(const std::string& name);
+  int index_of(const std::string& name) const;
   bool contains(const std::string& name) const { return by_name_.contains(name); }
   /// One weight (or gradient) view over parameters that lie adjacent, concatenated along dimension 0: {"...q_proj.weight", "...k_proj.weight", ...}.
   at::Tensor fused_weight(const std::vector<std::string>& names);
   at::Tensor fused_gradient(const std::vector<std::string>& names);  // undefined when frozen
   void zero_gradients();
+  /// One listener at a time; empty hooks end it.
+  void listen(PassHooks hooks) { hooks_ = std::move(hooks); }
+  /// Models call these where a layer begins.
+  void about_to_use(int last) const {
+    if (hooks_.before_use) hooks_.before_use(last);
+  }
+  void gradients_final_from(int first) const {
+    if (hooks_.after_last) hooks_.after_last(first);
+  }
 
  private:
   ModelConfig config_;
   ParameterStoreOptions options_;
   std::vector<LocalParameter> parameters_;
-  std::vector<FlatBucket> buckets_;
+  std::vector<FlatBuffer> buffers_;
   std::unordered_map<std::string, int> by_name_;
+  PassHooks hooks_;
 };
 
 }  // namespace troupe

@@ -25,9 +25,9 @@ ElementRange owned_elements(const LocalParameter& p) {
 
 }  // namespace
 
-ShardSegments shard_segments(ParameterStore& store, int bucket, int64_t begin, int64_t end) {
+ShardSegments shard_segments(ParameterStore& store, int buffer, int64_t begin, int64_t end) {
   ShardSegments segments;
-  for (int index : store.buckets()[static_cast<size_t>(bucket)].parameters) {
+  for (int index : store.buffers()[static_cast<size_t>(buffer)].parameters) {
     const LocalParameter& p = store.parameters()[static_cast<size_t>(index)];
     const auto clip = [&](int64_t from, int64_t to) {  // elements of the parameter to positions in the shard
       return ElementRange{std::max(p.offset + from, begin) - begin, std::min(p.offset + to, end) - begin, false};

@@ -5,8 +5,8 @@
 
 #include "actors/nn/parameter_store.h"
 
-/// What the elements of one rank's shard of a flat bucket are: which are decayed, which count in the global norm, which parameter
-/// they belong to. Derived from the declarations once; positions are relative to the shard.
+/// What the elements of one rank's shard of a flat buffer are: which are decayed, which count in the global norm, which
+/// parameter they belong to. Derived from the declarations once; positions are relative to the shard.
 namespace troupe::optim {
 
 /// Elements [begin, end) of the shard.
@@ -31,7 +31,7 @@ struct ShardSegments {
 /// Elements a task of the update or the norm: fixed, so that sums do not depend on the number of threads.
 inline constexpr int64_t kPiece = 1 << 15;
 
-/// The segments of elements [begin, end) of bucket `bucket`.
-ShardSegments shard_segments(ParameterStore& store, int bucket, int64_t begin, int64_t end);
+/// The segments of elements [begin, end) of buffer `buffer`.
+ShardSegments shard_segments(ParameterStore& store, int buffer, int64_t begin, int64_t end);
 
 }  // namespace troupe::optim

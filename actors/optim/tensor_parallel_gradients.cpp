@@ -7,12 +7,6 @@
 namespace troupe::optim {
 namespace {
 
-/// One gradient that needs a sum over tp. In the common buffer it takes `elements` places, of which this rank fills `own` from `own_begin`.
-struct PendingSum {
-  at::Tensor gradient;
-  int64_t elements = 0, own_begin = 0;
-};
-
 bool shares_kv_heads(const ParameterStore& store, const ParameterDecl& decl) {
   const int tp = store.options().tp;
   int64_t rows = 0;
@@ -23,9 +17,26 @@ bool shares_kv_heads(const ParameterStore& store, const ParameterDecl& decl) {
   return rows != decl.shape[0];
 }
 
-std::vector<PendingSum> pending_sums(ParameterStore& store) {
-  std::vector<PendingSum> sums;
-  for (const LocalParameter& p : store.parameters()) {
+void sum_batch(const std::vector<TensorParallelSum>& sums, size_t first, size_t last, int64_t elements,
+               Communicator& tp) {
+  at::Tensor buffer = at::zeros({elements}, sums[first].gradient.options());
+  int64_t at = 0;
+  const auto own = [&](const TensorParallelSum& s) {
+    return buffer.narrow(0, at + s.own_begin, s.gradient.numel()).view_as(s.gradient);
+  };
+  for (size_t i = first; i < last; at += sums[i++].elements) own(sums[i]).copy_(sums[i].gradient);
+  tp.all_reduce_sum(buffer);
+  at = 0;
+  for (size_t i = first; i < last; at += sums[i++].elements) sums[i].gradient.copy_(own(sums[i]));
+}
+
+}  // namespace
+
+std::vector<TensorParallelSum> tensor_parallel_sums(ParameterStore& store, int first, int last) {
+  std::vector<TensorParallelSum> sums;
+  if (store.options().tp == 1) return sums;
+  for (int i = first; i < last; ++i) {
+    const LocalParameter& p = store.parameters()[static_cast<size_t>(i)];
     if (!p.trained) continue;
     if (p.decl.tp_layout == TpLayout::kKvHeads) {
       if (!shares_kv_heads(store, p.decl)) continue;
@@ -40,21 +51,8 @@ std::vector<PendingSum> pending_sums(ParameterStore& store) {
   return sums;
 }
 
-void sum_batch(const std::vector<PendingSum>& sums, size_t first, size_t last, int64_t elements, Communicator& tp) {
-  at::Tensor buffer = at::zeros({elements}, sums[first].gradient.options());
-  int64_t at = 0;
-  const auto own = [&](const PendingSum& s) { return buffer.narrow(0, at + s.own_begin, s.gradient.numel()).view_as(s.gradient); };
-  for (size_t i = first; i < last; at += sums[i++].elements) own(sums[i]).copy_(sums[i].gradient);
-  tp.all_reduce_sum(buffer);
-  at = 0;
-  for (size_t i = first; i < last; at += sums[i++].elements) sums[i].gradient.copy_(own(sums[i]));
-}
-
-}  // namespace
-
-void sum_over_tensor_parallel(ParameterStore& store, Communicator& tp) {
+void sum_over_tensor_parallel(const std::vector<TensorParallelSum>& sums, Communicator& tp) {
   constexpr int64_t kBatch = 1 << 24;  // bounds the buffer: 64 MiB in fp32, or one parameter
-  const std::vector<PendingSum> sums = pending_sums(store);
   for (size_t first = 0; first < sums.size();) {
     int64_t elements = sums[first].elements;
     size_t last = first + 1;

@@ -1,5 +1,6 @@
 #include "base/checkpoint/checkpoint_manifest.h"
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
@@ -16,7 +17,11 @@ constexpr std::array<Axis, kAxisCount> kAxes = {Axis::kDp, Axis::kPp, Axis::kCp,
 Json group_to_json(const CheckpointGroup& group) {
   Json mesh = Json::object();
   for (const Axis axis : kAxes) mesh[axis_name(axis)] = group.mesh.size(axis);
-  return {{"name", group.name}, {"mesh", mesh}, {"zero", group.zero}, {"tp_sequence", group.tp_sequence}};
+  return {{"name", group.name},
+          {"mesh", mesh},
+          {"zero", group.zero},
+          {"tp_sequence", group.tp_sequence},
+          {"bucket_bytes", group.bucket_bytes}};
 }
 
 CheckpointGroup group_from_json(const Json& json) {
@@ -25,6 +30,7 @@ CheckpointGroup group_from_json(const Json& json) {
   for (const Axis axis : kAxes) group.mesh.set(axis, json.at("mesh").at(axis_name(axis)).get<int>());
   group.zero = json.at("zero").get<int>();
   group.tp_sequence = json.at("tp_sequence").get<bool>();
+  group.bucket_bytes = json.value("bucket_bytes", int64_t{0});
   return group;
 }
 
@@ -67,7 +73,10 @@ CheckpointManifest manifest_of_spec(const JobSpec& spec, int64_t step) {
   m.step = step;
   m.samples_done = step * spec.training.global_batch;
   m.dtype = spec.model.dtype == DType::kFp32 ? "fp32" : spec.model.dtype == DType::kBf16 ? "bf16" : "bf16-pure";
-  for (const GroupSpec& g : spec.groups) m.groups.push_back({g.name, g.mesh, g.zero, g.tp_sequence});
+  for (const GroupSpec& g : spec.groups) {
+    const bool sharded = g.zero > 0 && g.mesh.ranks() > 1;
+    m.groups.push_back({g.name, g.mesh, g.zero, g.tp_sequence, sharded ? spec.training.bucket_bytes : 0});
+  }
   m.data = {
       spec.training.seed, spec.training.global_batch, spec.data.shuffle, spec.data.sort_window, spec.eval.split, ""};
   return m;
@@ -120,9 +129,17 @@ std::string layout_in_words(const CheckpointManifest& manifest) {
 }
 
 Status check_resumable(const CheckpointManifest& saved, const CheckpointManifest& wanted, const std::string& folder) {
-  if (saved.groups != wanted.groups || saved.dtype != wanted.dtype)
+  const auto same_layout = [](const CheckpointGroup& a, const CheckpointGroup& b) {
+    return a.name == b.name && a.mesh == b.mesh && a.zero == b.zero && a.tp_sequence == b.tp_sequence;
+  };
+  if (!std::ranges::equal(saved.groups, wanted.groups, same_layout) || saved.dtype != wanted.dtype)
     return invalid_argument(folder + ": was saved with another layout and can only be resumed with the same; saved: " +
                             layout_in_words(saved) + "; this job: " + layout_in_words(wanted));
+  for (size_t g = 0; g < saved.groups.size(); ++g)
+    if (saved.groups[g].bucket_bytes != wanted.groups[g].bucket_bytes)
+      return invalid_argument(folder + ": the shards of group " + saved.groups[g].name +
+                              " were cut with training.bucket_bytes " + std::to_string(saved.groups[g].bucket_bytes) +
+                              "; this job: " + std::to_string(wanted.groups[g].bucket_bytes));
   const std::string differences = data_differences(saved.data, wanted.data);
   if (differences.empty()) return {};
   return invalid_argument(folder + ": was saved after " + std::to_string(saved.samples_done) +

@@ -16,6 +16,7 @@ struct CheckpointGroup {
   Mesh mesh;
   int zero = 0;
   bool tp_sequence = false;
+  int64_t bucket_bytes = 0;  // how a sharded optimizer's state is cut; 0: it is not sharded
   bool operator==(const CheckpointGroup&) const = default;
 };
 

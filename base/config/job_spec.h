@@ -122,6 +122,7 @@ struct TrainingSpec {
   ScheduleSpec schedule;
   uint64_t seed = 1;
   int max_skipped = 5;
+  int64_t bucket_bytes = int64_t{32} << 20;  // of gradients reduced as one, beside the backward pass
 };
 
 struct CheckpointSpec {

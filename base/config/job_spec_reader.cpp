@@ -11,7 +11,8 @@ namespace troupe {
 namespace {
 
 // What a machine can hold or a run can last: a number beyond it is a slip, and would be found out only by waiting.
-constexpr int64_t kMaxSteps = 1'000'000'000, kMaxBatch = 1 << 17, kMaxTokens = 10'000'000, kMaxPixels = 1 << 30;
+constexpr int64_t kMaxSteps = 1'000'000'000, kMaxBatch = 1 << 17, kMaxTokens = 10'000'000, kMaxPixels = 1 << 30,
+                  kMaxBucketBytes = int64_t{1} << 40;
 
 bool is_plain_name(const std::string& name) {
   const bool good = std::all_of(name.begin(), name.end(),
@@ -268,6 +269,7 @@ void read_training(const Section& s, TrainingSpec& t) {
   s.integer("seed", seed, 0);
   t.seed = static_cast<uint64_t>(seed);
   s.integer("max_skipped", t.max_skipped, 0, 1'000'000);
+  s.integer("bucket_bytes", t.bucket_bytes, 1, kMaxBucketBytes);
 }
 
 void read_checkpoint(const Section& s, CheckpointSpec& c) {

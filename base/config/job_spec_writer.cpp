@@ -163,6 +163,7 @@ void write_training(const TrainingSpec& t, Writer& w) {
                         ", min_ratio: " + number_text(s.min_ratio) + "}");
   w.put("seed", std::to_string(t.seed));
   w.put("max_skipped", int64_t{t.max_skipped});
+  w.put("bucket_bytes", t.bucket_bytes);
   w.close();
 }
 

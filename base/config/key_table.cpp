@@ -193,6 +193,7 @@ const KeyTable& job_spec_keys() {
       {"training.schedule.min_ratio"},
       {"training.seed"},
       {"training.max_skipped"},
+      {"training.bucket_bytes"},
       {"checkpoint.every"},
       {"checkpoint.keep"},
       {"checkpoint.best", false, "none"},

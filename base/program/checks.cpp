@@ -71,6 +71,91 @@ Status check_edges(const Program& program) {
   return invalid_argument("program: groups feed each other in a circle, so that nobody can begin: " + text);
 }
 
+/// Whether collectives are posted, waited for and entered in one order; follows an order instruction by instruction.
+class CollectiveCheck {
+ public:
+  CollectiveCheck(const Program& program, const StepShape& shape)
+      : program_(program), shape_(shape), groups_(program.groups.size()) {
+    for (const RecordedLoop& loop : program.loops)
+      for (const RecordedCall& call : loop.calls)
+        if (call.op == Op::kGather) groups_[static_cast<size_t>(call.group)].gathers = true;
+  }
+
+  /// What is wrong with `i` at its place; empty: nothing.
+  std::string see(const Instruction& i) {
+    if (i.op == Op::kCombine) return combine();
+    Group& g = groups_[static_cast<size_t>(i.group)];
+    if (due_ >= 0 && (i.group != due_ || (i.op != Op::kPost && i.op != Op::kReduce)))
+      return "stands between the last backward of " + name(due_) +
+             " and the reductions that it may post, so that ranks could enter communicators in different orders";
+    switch (i.op) {
+      case Op::kBackward:
+        if (g.last_seen || g.posted > 0) return "adds to gradients whose reduction may be under way";
+        ++g.backwards;
+        g.last_seen = i.reduces;
+        if (i.reduces) due_ = i.group;
+        return {};
+      case Op::kReduce:
+        return reduce(i, g);
+      case Op::kReduced:
+        if (g.posted != program_.bucket_count(i.group)) return "waits for reductions that are not all posted";
+        g.reduced = true;
+        return {};
+      case Op::kUpdate:
+        if (!g.reduced) return "uses gradients whose reductions are not waited for";
+        if (g.gathers && !g.gathered) return "changes weights whose last gather is not waited for";
+        g.updated.insert(i.bucket);
+        return {};
+      case Op::kGather:
+        return g.updated.contains(i.bucket) ? std::string() : "gathers weights before they are updated";
+      case Op::kGathered:
+        g.gathered = true;
+        return g.updated.empty() ? std::string() : "waits for the gathers of the last step after weights have changed";
+      default:
+        return {};
+    }
+  }
+  /// What is missing at the end of the order.
+  std::string end() const {
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      if (groups_[g].posted > 0 && !groups_[g].reduced) return "reductions of " + program_.groups[g] + " have no wait";
+      if (groups_[g].last_seen && groups_[g].posted == 0)
+        return "gradients of " + program_.groups[g] + " are never reduced";
+    }
+    return {};
+  }
+
+ private:
+  struct Group {
+    int backwards = 0, posted = 0;
+    bool last_seen = false, reduced = false, gathers = false, gathered = false;
+    std::set<int> updated;
+  };
+  const std::string& name(int group) const { return program_.groups[static_cast<size_t>(group)]; }
+
+  std::string reduce(const Instruction& i, Group& g) {
+    if (i.bucket != g.posted)
+      return "is out of turn: bucket " + std::to_string(g.posted) + " of " +
+             std::to_string(program_.bucket_count(i.group)) + " is next";
+    if (g.backwards > 0 && g.backwards < shape_.units[static_cast<size_t>(i.group)])
+      return "is posted before the last backward";
+    if (++g.posted == program_.bucket_count(i.group)) due_ = -1;
+    return {};
+  }
+  std::string combine() const {
+    if (due_ >= 0) return "stands between the last backward of " + name(due_) + " and its reductions";
+    for (size_t g = 0; g < groups_.size(); ++g)
+      if (groups_[g].posted > 0 && !groups_[g].reduced)
+        return "needs the sums of " + program_.groups[g] + ", which are not waited for";
+    return {};
+  }
+
+  const Program& program_;
+  const StepShape& shape_;
+  std::vector<Group> groups_;
+  int due_ = -1;  // the group whose last backward may have posted reductions that the order has not named yet
+};
+
 }  // namespace
 
 Status check_program(const Program& program) {
@@ -101,7 +186,8 @@ Status check_order(const Program& program, const StepShape& shape, const std::ve
   };
   std::map<Key, size_t> posted;
   std::set<Key> waited;
-  std::set<std::tuple<int, Op, int>> done;
+  std::set<std::tuple<int, Op, int, int>> done;  // group, instruction, unit, bucket
+  CollectiveCheck collectives(program, shape);
   for (size_t at = 0; at < order.size(); ++at) {
     const Instruction& i = order[at];
     const auto fail = [&](const std::string& why) {
@@ -112,7 +198,7 @@ Status check_order(const Program& program, const StepShape& shape, const std::ve
       return fail("names a unit that the step does not have");
     if (i.op == Op::kPost) {
       if (!posted.emplace(key_of(i), at).second) return fail("posts the same rows twice");
-      if (!done.contains({i.group, i.gradient ? Op::kBackward : Op::kForward, i.unit}))
+      if (!done.contains({i.group, i.gradient ? Op::kBackward : Op::kForward, i.unit, -1}))
         return fail("posts before its rows exist");
     } else if (i.op == Op::kWait) {
       // One global order in which each wait follows its post cannot have a circle, whatever is buffered.
@@ -126,12 +212,16 @@ Status check_order(const Program& program, const StepShape& shape, const std::ve
                     later->to_string(program) + " -> " + mine);
       }
       if (!waited.insert(key_of(i)).second) return fail("waits twice for the same rows");
-    } else if (!done.insert({i.group, i.op, i.unit}).second) {
+    } else if (!done.insert({i.group, i.op, i.unit, i.bucket}).second) {
       return fail("runs twice");
-    } else if (i.op == Op::kBackward && !done.contains({i.group, Op::kForward, i.unit})) {
+    } else if (i.op == Op::kBackward && !done.contains({i.group, Op::kForward, i.unit, -1})) {
       return fail("runs before its forward");
     }
+    const std::string wrong = collectives.see(i);
+    if (!wrong.empty()) return fail(wrong);
   }
+  if (const std::string missing = collectives.end(); !missing.empty())
+    return invalid_argument("order of instructions: " + missing);
   for (const auto& [key, at] : posted)
     if (!waited.contains(key))
       return invalid_argument("order of instructions: " + order[at].to_string(program) + " has no receiver");

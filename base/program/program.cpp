@@ -6,8 +6,8 @@
 
 namespace troupe {
 namespace {
-constexpr std::array<const char*, 8> kOpNames = {"forward", "backward", "post",   "wait",
-                                                 "reduce",  "combine",  "update", "gather"};
+constexpr std::array<const char*, 10> kOpNames = {"forward", "backward", "post",   "wait",   "reduce",
+                                                  "reduced", "combine",  "update", "gather", "gathered"};
 
 Result<Op> op_from_name(const std::string& name) {
   for (size_t i = 0; i < kOpNames.size(); ++i)
@@ -48,6 +48,7 @@ std::string Program::to_json() const {
   j["credits"] = credits;
   j["budget_bytes"] = budget_bytes;
   j["row_bytes"] = row_bytes;
+  j["buckets"] = buckets;
   j["edges"] = nlohmann::ordered_json::array();
   for (const ProgramEdge& e : edges)
     j["edges"].push_back({{"producer", e.producer}, {"consumer", e.consumer}, {"gradient", e.gradient}});
@@ -69,6 +70,7 @@ Result<Program> Program::from_json(const std::string& text) {
     p.credits = j.at("credits").get<int>();
     p.budget_bytes = j.at("budget_bytes").get<int64_t>();
     p.row_bytes = j.at("row_bytes").get<std::vector<int64_t>>();
+    p.buckets = j.at("buckets").get<std::vector<int>>();
     for (const auto& e : j.at("edges")) p.edges.push_back({e.at("producer"), e.at("consumer"), e.at("gradient")});
     for (const auto& l : j.at("loops")) {
       RecordedLoop loop;
@@ -95,6 +97,7 @@ void Recorder::holds(int group, int64_t row_bytes) {
   program_.row_bytes.resize(program_.groups.size());
   program_.row_bytes[static_cast<size_t>(group)] = row_bytes;
 }
+void Recorder::buckets(std::vector<int> of_each_group) { program_.buckets = std::move(of_each_group); }
 
 void Recorder::for_units(int group, const std::function<void()>& body) {
   TROUPE_CHECK(open_ == nullptr);
@@ -145,11 +148,12 @@ void record_passes(Recorder& r, const Roles& roles, bool decoder_backward, bool 
 }
 }  // namespace
 
-Program record_training_loop(const JobSpec& spec, int64_t encoder_row_bytes) {
+Program record_training_loop(const JobSpec& spec, std::vector<int> buckets, int64_t encoder_row_bytes) {
   const Roles roles = roles_of(spec);
   const bool encoder_trained = group_is_trained(spec, spec.groups[static_cast<size_t>(roles.encoder)]);
   const bool decoder_trained = group_is_trained(spec, spec.groups[static_cast<size_t>(roles.decoder)]);
   Recorder r(group_names(spec));
+  r.buckets(std::move(buckets));
   r.edge(roles.encoder, roles.decoder, encoder_trained);
   r.credits(may_share_slots(spec) ? 0 : spec.credits);
   if (spec.memory_gib > 0 && encoder_row_bytes > 0) {
@@ -217,6 +221,7 @@ StepShape shape_of(const Program& program, const StepPlan& plan) {
 std::string Instruction::to_string(const Program& program) const {
   std::string text = group < 0 ? "all" : program.groups[static_cast<size_t>(group)];
   text += std::string(".") + op_name(op);
+  if (bucket >= 0) return text + "(bucket " + std::to_string(bucket) + ")";
   if (unit < 0) return text;
   text += "(" + std::to_string(unit);
   if (edge >= 0) {

@@ -23,16 +23,14 @@ class Scheduler {
       if (!worked && !force()) break;
     }
     for (const RecordedLoop& loop : program_.loops)
-      if (loop.units_of < 0)
-        for (const RecordedCall& call : loop.calls)
-          if (call.op != Op::kReduce) order_.push_back({call.op, call.group});
+      if (loop.units_of < 0) finish_step(loop);
     return std::move(order_);
   }
 
  private:
   struct Done {
     int forward = 0, backward = 0;
-    bool reduced = false;
+    bool reduced = false, gathered = false;
   };
   Done& done(int g) { return done_[static_cast<size_t>(g)]; }
   const Done& done(int g) const { return done_[static_cast<size_t>(g)]; }
@@ -110,6 +108,7 @@ class Scheduler {
     order_.push_back({Op::kForward, g, unit});
     for (int e : graph_.outgoing(g))
       for (int m : units_.fed_by(e, unit)) order_.push_back({Op::kPost, g, unit, e, m});
+    gathered(g);
     if (graph_.fused(g)) backward(g);
   }
   void backward(int g) {
@@ -117,20 +116,50 @@ class Scheduler {
     for (int e : graph_.outgoing(g))
       if (edge(e).gradient)
         for (int m : units_.fed_by(e, unit)) order_.push_back({Op::kWait, g, unit, e, m, true});
-    order_.push_back({Op::kBackward, g, unit});
+    Instruction work{Op::kBackward, g, unit};
+    work.reduces = unit + 1 == unit_count(g) && recorded(Op::kReduce, g);
+    order_.push_back(work);
     for (int e : graph_.incoming(g))
       if (edge(e).gradient)
         for (int u : units_.feeding(e, unit)) order_.push_back({Op::kPost, g, unit, e, u, true});
   }
+  bool recorded(Op op, int g) const {
+    return std::any_of(program_.loops.begin(), program_.loops.end(), [&](const RecordedLoop& loop) {
+      return loop.units_of < 0 && std::any_of(loop.calls.begin(), loop.calls.end(),
+                                              [&](const RecordedCall& c) { return c.op == op && c.group == g; });
+    });
+  }
+  void push_bucket(Op op, int g, int bucket) {
+    Instruction i{op, g};
+    i.bucket = bucket;
+    order_.push_back(i);
+  }
+  /// The last step's gathers end in the first forward; a group without any unit waits for them before its reductions.
+  void gathered(int g) {
+    if (done(g).gathered) return;
+    done(g).gathered = true;
+    if (recorded(Op::kGather, g)) order_.push_back({Op::kGathered, g});
+  }
   /// As soon as a group's gradients are whole; others may still be at work.
   void reduce(int g) {
     done(g).reduced = true;
-    const auto reduces = [&](const RecordedLoop& loop) {
-      return loop.units_of < 0 && std::any_of(loop.calls.begin(), loop.calls.end(), [&](const RecordedCall& c) {
-               return c.op == Op::kReduce && c.group == g;
-             });
-    };
-    if (std::any_of(program_.loops.begin(), program_.loops.end(), reduces)) order_.push_back({Op::kReduce, g});
+    gathered(g);
+    if (!recorded(Op::kReduce, g)) return;
+    for (int bucket = 0; bucket < program_.bucket_count(g); ++bucket) push_bucket(Op::kReduce, g, bucket);
+  }
+  /// What is recorded once a step, behind all units.
+  void finish_step(const RecordedLoop& loop) {
+    for (const RecordedCall& call : loop.calls) {
+      if (call.op != Op::kCombine) continue;
+      for (int g = 0; g < static_cast<int>(program_.groups.size()); ++g)
+        if (recorded(Op::kReduce, g)) order_.push_back({Op::kReduced, g});
+      order_.push_back({Op::kCombine, call.group});
+    }
+    if (std::none_of(loop.calls.begin(), loop.calls.end(), [](const auto& c) { return c.op == Op::kUpdate; })) return;
+    // The first layers first: the next forward needs them first. A bucket is gathered beside the next one's update.
+    const int g = loop.calls.front().group;
+    for (int bucket = program_.bucket_count(g) - 1; bucket >= 0; --bucket)
+      for (const RecordedCall& call : loop.calls) push_bucket(call.op, call.group, bucket);
   }
 
   const Program& program_;

@@ -33,8 +33,8 @@ StepShape shape_from_spec(const JobSpec& spec, const Program& program, bool with
   return one_to_one(program, with_images ? units : 0, units);
 }
 
-Status check_instruction_order(const JobSpec& spec) {
-  const Program program = record_training_loop(spec, /*encoder_row_bytes=*/1);
+Status check_instruction_order(const JobSpec& spec, const std::vector<int>& buckets) {
+  const Program program = record_training_loop(spec, buckets, /*encoder_row_bytes=*/1);
   TROUPE_RETURN_IF_ERROR(check_program(program));
   const int units = text_units(spec);
   std::vector<StepShape> shapes = {one_to_one(program, 0, units), one_to_one(program, 1, 1),
@@ -46,17 +46,17 @@ Status check_instruction_order(const JobSpec& spec) {
   return {};
 }
 
-std::vector<std::string> instruction_order(const JobSpec& spec) {
-  const Program program = record_training_loop(spec);
+std::vector<std::string> instruction_order(const JobSpec& spec, const std::vector<int>& buckets) {
+  const Program program = record_training_loop(spec, buckets);
   std::vector<std::string> lines;
   for (const Instruction& i : expand(program, shape_from_spec(spec, program, true)))
     lines.push_back(i.to_string(program));
   return lines;
 }
 
-std::string render_instruction_order(const JobSpec& spec) {
+std::string render_instruction_order(const JobSpec& spec, const std::vector<int>& buckets) {
   constexpr size_t kMost = 40;
-  const std::vector<std::string> lines = instruction_order(spec);
+  const std::vector<std::string> lines = instruction_order(spec, buckets);
   std::string text = "\norder of instructions of a full step (" + std::to_string(lines.size()) +
                      "; each host runs those of its groups)\n";
   if (spec.memory_gib > 0)

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/config/job_spec.h"
+#include "base/program/gradient_buckets.h"
 #include "base/program/program.h"
 #include "base/result.h"
 
@@ -14,12 +15,13 @@ namespace troupe {
 StepShape shape_from_spec(const JobSpec& spec, const Program& program, bool with_images);
 
 /// Checks the job's order for a step without any image, the smallest and the largest step that the spec allows.
-Status check_instruction_order(const JobSpec& spec);
+/// `buckets` here and below: of gradients, by group (gradient_bucket_counts).
+Status check_instruction_order(const JobSpec& spec, const std::vector<int>& buckets = {});
 
 /// The instructions of one full step, one a line, as every host runs its own part of them.
-std::vector<std::string> instruction_order(const JobSpec& spec);
+std::vector<std::string> instruction_order(const JobSpec& spec, const std::vector<int>& buckets = {});
 
 /// The same for a person: the units of one group beside each other, at most as many lines as fit a screen.
-std::string render_instruction_order(const JobSpec& spec);
+std::string render_instruction_order(const JobSpec& spec, const std::vector<int>& buckets = {});
 
 }  // namespace troupe

@@ -22,6 +22,7 @@ class Layout:
     model: ModelVariant = field(default_factory=ModelVariant)
     training: Training = field(default_factory=Training)
     schedule: str = "{}"
+    bucket_bytes: int = 0              # 0: the default, more than a component of the test's model
     repeat: bool = False               # run twice, equal in every bit
     ways: tuple = ()                   # other schedules that give every bit the same
 
@@ -66,6 +67,10 @@ LAYOUTS = [
     Layout("frozen-merger", (1, 2), (1, 2), training=Training(frozen=("merger",))),
     Layout("frozen-vision-and-merger", (1, 2), (1, 2), placement="disjoint", training=Training(frozen=("vision", "merger"))),
     Layout("frozen-text", (1, 3), (1, 2), placement="disjoint", training=Training(frozen=("text",))),
+    Layout("small-buckets-sp2-tp2", (1, 2), (1, 2), zero=(1, 0), bucket_bytes=4096, repeat=True),
+    Layout("small-buckets-dp2sp2-dp2tp2-sequence", (2, 2), (2, 2), zero=(1, 1), tp_sequence=True, bucket_bytes=4096),
+    Layout("small-buckets-replicated-disjoint", (2, 1), (2, 1), placement="disjoint", zero=(0, 0), bucket_bytes=4096),
+    Layout("small-buckets-frozen-vision", (1, 2), (2, 1), zero=(1, 1), bucket_bytes=4096, training=Training(frozen=("vision",))),
     Layout("no-clipping", (1, 2), (1, 2), training=Training(clip=0.0, eps=1e-3)),
 ]
 
@@ -85,6 +90,8 @@ def job_spec(layout, model_folder, data_folder):
               "  shuffle: false", f"  pack_tokens: {layout.pack_tokens}", "  max_sample_tokens: 512" if not layout.pack_tokens else
               f"  max_sample_tokens: {layout.pack_tokens}",
               "training:", f"  steps: {t.steps}", f"  global_batch: {t.batch}"]
+    if layout.bucket_bytes:
+        lines.append(f"  bucket_bytes: {layout.bucket_bytes}")
     if not layout.pack_tokens:
         lines.append(f"  microbatch: {layout.microbatch}")
     lines += [f"  optimizer: {{lr: {t.lr:.6f}, betas: [{t.betas[0]}, {t.betas[1]}], eps: {t.eps:.6f}, weight_decay: {t.weight_decay}, clip: {t.clip}}}",

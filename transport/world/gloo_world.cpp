@@ -6,6 +6,7 @@
 
 #include "transport/world/exchange_communicator.h"
 #include "transport/world/kv_c10d_store.h"
+#include "transport/world/posted_line.h"
 #include "transport/world/solo_communicator.h"
 
 /// Gloo is used for its connections only, through point-to-point sends and receives. Two reasons: a process group's
@@ -19,8 +20,8 @@ using Work = c10::intrusive_ptr<c10d::Work>;
 /// Tags of one communicator repeat after so many exchanges; Gloo keeps a queue for each tag it has seen.
 constexpr int kTagsPerCommunicator = 1024;
 
-/// The connections of one rank to all others of its world, shared by its communicators. abort() from any thread, the
-/// rest owner only.
+/// The connections of one rank to all others of its world, shared by its communicators. Thread-safe: the owner and the
+/// world's second line exchange at once, each through communicators of its own.
 class GlooLinks {
  public:
   GlooLinks(c10::intrusive_ptr<c10d::ProcessGroupGloo> group, std::string name, std::chrono::milliseconds timeout)
@@ -37,15 +38,16 @@ class GlooLinks {
     int peer;
     bool sending;
   };
-  void post(const PeerExchange::Transfer& transfer, const std::vector<int>& ranks, const std::string& name, int tag,
-            bool sending);
-  void wait_all(const std::string& name);
+  using Exchange = std::vector<Pending>;
+  void post(Exchange& exchange, const PeerExchange::Transfer& transfer, const std::vector<int>& ranks,
+            const std::string& name, int tag, bool sending);
+  void wait_all(const Exchange& exchange, const std::string& name);
   Error failure(const std::string& name, int peer, bool sending, const std::string& reason);
 
   c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
   std::string name_;
   std::chrono::milliseconds timeout_;
-  std::vector<Pending> pending_;  // changed by the owner under mutex_, read by abort()
+  std::vector<Exchange*> under_way_;  // each changed by its thread under mutex_, read by abort()
   std::mutex mutex_;
   bool aborted_ = false;
 };
@@ -60,8 +62,8 @@ Error GlooLinks::failure(const std::string& name, int peer, bool sending, const 
   return unavailable(what + " failed: " + reason);
 }
 
-void GlooLinks::post(const PeerExchange::Transfer& transfer, const std::vector<int>& ranks, const std::string& name,
-                     int tag, bool sending) {
+void GlooLinks::post(Exchange& exchange, const PeerExchange::Transfer& transfer, const std::vector<int>& ranks,
+                     const std::string& name, int tag, bool sending) {
   if (transfer.tensor.numel() == 0) return;
   const int peer = ranks[static_cast<size_t>(transfer.peer)];
   std::vector<at::Tensor> tensors{transfer.tensor};
@@ -72,17 +74,17 @@ void GlooLinks::post(const PeerExchange::Transfer& transfer, const std::vector<i
   }
   try {
     Work work = sending ? group_->send(tensors, peer, tag) : group_->recv(tensors, peer, tag);
-    pending_.push_back({std::move(work), peer, sending});
+    exchange.push_back({std::move(work), peer, sending});
   } catch (const std::exception& e) {
     lock.unlock();
     throw ErrorException(failure(name, peer, sending, e.what()));
   }
 }
 
-/// Works stay in pending_ while they are waited for, so that abort() can reach the one that blocks.
-void GlooLinks::wait_all(const std::string& name) {
+/// Works stay in the exchange while they are waited for, so that abort() can reach the one that blocks.
+void GlooLinks::wait_all(const Exchange& exchange, const std::string& name) {
   const auto deadline = std::chrono::steady_clock::now() + timeout_;
-  for (const Pending& pending : pending_) {
+  for (const Pending& pending : exchange) {
     bool done = false;
     std::string reason = "interrupted";
     // Zero would mean the default to c10d.
@@ -100,26 +102,31 @@ void GlooLinks::wait_all(const std::string& name) {
 void GlooLinks::exchange(const std::vector<PeerExchange::Transfer>& sends,
                          const std::vector<PeerExchange::Transfer>& receives, const std::vector<int>& ranks,
                          const std::string& name, int tag) {
-  const auto clear = [this] {
-    std::vector<Pending> ended;
+  Exchange mine;
+  const auto forget = [&] {
     std::lock_guard lock(mutex_);
-    ended.swap(pending_);
+    std::erase(under_way_, &mine);
   };
+  {
+    std::lock_guard lock(mutex_);
+    under_way_.push_back(&mine);
+  }
   try {
-    for (const auto& transfer : receives) post(transfer, ranks, name, tag, false);
-    for (const auto& transfer : sends) post(transfer, ranks, name, tag, true);
-    wait_all(name);
+    for (const auto& transfer : receives) post(mine, transfer, ranks, name, tag, false);
+    for (const auto& transfer : sends) post(mine, transfer, ranks, name, tag, true);
+    wait_all(mine, name);
   } catch (...) {
-    clear();
+    forget();
     throw;
   }
-  clear();
+  forget();
 }
 
 void GlooLinks::abort() {
   std::lock_guard lock(mutex_);
   aborted_ = true;
-  for (const Pending& pending : pending_) pending.work->abort();
+  for (const Exchange* exchange : under_way_)
+    for (const Pending& pending : *exchange) pending.work->abort();
 }
 
 /// One communicator's view of the links.
@@ -145,39 +152,62 @@ class GlooExchange final : public PeerExchange {
 class GlooWorld final : public World {
  public:
   explicit GlooWorld(const WorldOptions& options, std::unique_ptr<GlooLinks> links);
+  ~GlooWorld() override {
+    if (links_ && line_ && !line_->idle()) links_->abort();
+  }
   const Mesh& mesh() const override { return mesh_; }
   int rank() const override { return rank_; }
-  Communicator& over(AxisSet axes) override;
+  Communicator& over(AxisSet axes) override { return find(communicators_, axes); }
+  Communicator& posted_over(AxisSet axes) override { return find(posted_, axes); }
+  int64_t post(std::function<void()> work) override {
+    if (!line_) line_ = std::make_unique<PostedLine>();
+    return line_->post(std::move(work));
+  }
+  void wait_posted(int64_t number) override {
+    if (line_) line_->wait(number);
+  }
   void abort() override {
     if (links_) links_->abort();
   }
 
  private:
+  using Communicators = std::map<AxisSet, std::unique_ptr<Communicator>>;
+  Communicators make(const std::vector<AxisSet>& all, int& first_tag);
+  Communicator& find(const Communicators& made, AxisSet axes);
+
   std::string name_;
   Mesh mesh_;
   int rank_;
   std::unique_ptr<GlooLinks> links_;  // null: every communicator has one member
   SoloCommunicator solo_;
-  std::map<AxisSet, std::unique_ptr<Communicator>> communicators_;
+  Communicators communicators_, posted_;
+  std::unique_ptr<PostedLine> line_;  // from the first post on; last: its thread uses the rest
 };
 
 GlooWorld::GlooWorld(const WorldOptions& options, std::unique_ptr<GlooLinks> links)
     : name_(options.name), mesh_(options.mesh), rank_(options.rank), links_(std::move(links)) {
   int first_tag = 0;
-  for (const AxisSet axes : options.axes) {
-    if (mesh_.size(axes) == 1 || communicators_.count(axes) > 0) continue;
-    const std::string name = "world " + name_ + " over " + axes.to_string() + ", rank " + std::to_string(rank_);
-    auto exchange = std::make_unique<GlooExchange>(*links_, name, mesh_.peers(rank_, axes), first_tag);
-    communicators_[axes] = std::make_unique<ExchangeCommunicator>(name, mesh_.index_among_peers(rank_, axes),
-                                                                  mesh_.size(axes), std::move(exchange));
-    first_tag += kTagsPerCommunicator;
-  }
+  communicators_ = make(options.axes, first_tag);
+  posted_ = make(options.posted_axes, first_tag);
 }
 
-Communicator& GlooWorld::over(AxisSet axes) {
+GlooWorld::Communicators GlooWorld::make(const std::vector<AxisSet>& all, int& first_tag) {
+  Communicators made;
+  for (const AxisSet axes : all) {
+    if (mesh_.size(axes) == 1 || made.count(axes) > 0) continue;
+    const std::string name = "world " + name_ + " over " + axes.to_string() + ", rank " + std::to_string(rank_);
+    auto exchange = std::make_unique<GlooExchange>(*links_, name, mesh_.peers(rank_, axes), first_tag);
+    made[axes] = std::make_unique<ExchangeCommunicator>(name, mesh_.index_among_peers(rank_, axes), mesh_.size(axes),
+                                                        std::move(exchange));
+    first_tag += kTagsPerCommunicator;
+  }
+  return made;
+}
+
+Communicator& GlooWorld::find(const Communicators& made, AxisSet axes) {
   if (mesh_.size(axes) == 1) return solo_;
-  const auto found = communicators_.find(axes);
-  if (found == communicators_.end()) {
+  const auto found = made.find(axes);
+  if (found == made.end()) {
     throw ErrorException(
         internal_error("world " + name_ + " was made without a communicator over " + axes.to_string()));
   }
@@ -218,7 +248,8 @@ Result<std::unique_ptr<World>> create_gloo_world(const WorldOptions& options, Kv
                             options.mesh.to_string());
   }
   bool connected = false;
-  for (const AxisSet axes : options.axes) connected = connected || options.mesh.size(axes) > 1;
+  for (const auto* all : {&options.axes, &options.posted_axes})
+    for (const AxisSet axes : *all) connected = connected || options.mesh.size(axes) > 1;
   std::unique_ptr<GlooLinks> links;
   if (connected) {
     std::signal(SIGPIPE, SIG_IGN);  // Gloo writes to its sockets without MSG_NOSIGNAL: a peer's death must be an error, not ours

@@ -1,14 +1,15 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <array>
 #include <map>
 
 #include "transport/nccl/nccl_comm.h"
 #include "transport/world/exchange_communicator.h"
 #include "transport/world/solo_communicator.h"
 
-/// Collectives are put on the caller's current stream, so that they need no events of their own; who wants overlap
-/// changes the stream.
+/// Collectives are put on the caller's current stream, so that they need no events of their own; posted work runs with
+/// another stream as the current one.
 namespace troupe {
 namespace {
 
@@ -133,44 +134,110 @@ void NcclCommunicator::broadcast(at::Tensor& tensor, int root) {
   });
 }
 
+void require(cudaError_t result, const char* what) {
+  if (result != cudaSuccess)
+    throw ErrorException(internal_error(std::string("CUDA: ") + what + ": " + cudaGetErrorString(result)));
+}
+
+/// The second line of a world on a GPU: a stream, and an event behind each work. The oldest events are used again: who
+/// waits for a work that is no longer the event's waits for a later one, which is behind it on the same stream.
+class PostedStream {
+ public:
+  explicit PostedStream(c10::DeviceIndex device)
+      : device_(device), stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, device)) {
+    for (cudaEvent_t* event : all_events()) require(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "event");
+  }
+  ~PostedStream() {
+    for (cudaEvent_t* event : all_events()) cudaEventDestroy(*event);
+  }
+  PostedStream(const PostedStream&) = delete;
+  PostedStream& operator=(const PostedStream&) = delete;
+
+  int64_t post(const std::function<void()>& work) {
+    require(cudaEventRecord(ready_, c10::cuda::getCurrentCUDAStream(device_)), "posting work");
+    require(cudaStreamWaitEvent(stream_, ready_, 0), "posting work");
+    const c10::cuda::CUDAStreamGuard on(stream_);
+    work();
+    require(cudaEventRecord(done(++posted_), stream_), "posting work");
+    return posted_;
+  }
+  void wait(int64_t number) {
+    if (number < 1) return;
+    require(cudaStreamWaitEvent(c10::cuda::getCurrentCUDAStream(device_), done(number), 0), "waiting for posted work");
+  }
+
+ private:
+  cudaEvent_t& done(int64_t number) { return done_[static_cast<size_t>(number) % done_.size()]; }
+  std::vector<cudaEvent_t*> all_events() {
+    std::vector<cudaEvent_t*> all{&ready_};
+    for (cudaEvent_t& event : done_) all.push_back(&event);
+    return all;
+  }
+
+  c10::DeviceIndex device_;
+  c10::cuda::CUDAStream stream_;
+  cudaEvent_t ready_ = nullptr;
+  std::array<cudaEvent_t, 256> done_{};
+  int64_t posted_ = 0;
+};
+
 class NcclWorld final : public World {
  public:
   explicit NcclWorld(const WorldOptions& options) : options_(options) {}
   Status connect(KvStore& store);
   const Mesh& mesh() const override { return options_.mesh; }
   int rank() const override { return options_.rank; }
-  Communicator& over(AxisSet axes) override;
+  Communicator& over(AxisSet axes) override { return find(communicators_, axes); }
+  Communicator& posted_over(AxisSet axes) override { return find(posted_, axes); }
+  int64_t post(std::function<void()> work) override {
+    if (!line_) line_ = std::make_unique<PostedStream>(static_cast<c10::DeviceIndex>(options_.device_index));
+    return line_->post(work);
+  }
+  void wait_posted(int64_t number) override {
+    if (line_) line_->wait(number);
+  }
   void abort() override;
 
  private:
+  using Communicators = std::map<AxisSet, std::unique_ptr<NcclCommunicator>>;
+  Status connect(KvStore& store, const std::vector<AxisSet>& all, const std::string& line, Communicators& made);
+  Communicator& find(const Communicators& made, AxisSet axes);
+
   const WorldOptions options_;
   SoloCommunicator solo_;
-  std::map<AxisSet, std::unique_ptr<NcclCommunicator>> communicators_;  // fixed after connect()
+  Communicators communicators_, posted_;  // fixed after connect()
+  std::unique_ptr<PostedStream> line_;    // from the first post on
 };
 
 Status NcclWorld::connect(KvStore& store) {
-  for (const AxisSet axes : options_.axes) {
+  TROUPE_RETURN_IF_ERROR(connect(store, options_.axes, "", communicators_));
+  return connect(store, options_.posted_axes, "posted/", posted_);
+}
+
+Status NcclWorld::connect(KvStore& store, const std::vector<AxisSet>& all, const std::string& line,
+                          Communicators& made) {
+  for (const AxisSet axes : all) {
     const int size = options_.mesh.size(axes);
-    if (size == 1 || communicators_.count(axes) > 0) continue;
+    if (size == 1 || made.count(axes) > 0) continue;
     NcclCommOptions options;
     options.rank = options_.mesh.index_among_peers(options_.rank, axes);
     options.size = size;
     options.device = options_.device_index;
     options.timeout = options_.timeout;
     // The lowest rank tells the communicators of one set of axes apart.
-    options.name =
-        options_.name + "/" + axes.to_string() + "/" + std::to_string(options_.mesh.peers(options_.rank, axes).front());
+    options.name = options_.name + "/" + line + axes.to_string() + "/" +
+                   std::to_string(options_.mesh.peers(options_.rank, axes).front());
     TROUPE_ASSIGN(auto comm, NcclComm::create(options, store));
-    communicators_[axes] = std::make_unique<NcclCommunicator>("world " + options.name, options.rank, size,
-                                                              std::move(comm), options.device);
+    made[axes] = std::make_unique<NcclCommunicator>("world " + options.name, options.rank, size, std::move(comm),
+                                                    options.device);
   }
   return {};
 }
 
-Communicator& NcclWorld::over(AxisSet axes) {
+Communicator& NcclWorld::find(const Communicators& made, AxisSet axes) {
   if (options_.mesh.size(axes) == 1) return solo_;
-  const auto found = communicators_.find(axes);
-  if (found == communicators_.end()) {
+  const auto found = made.find(axes);
+  if (found == made.end()) {
     throw ErrorException(
         internal_error("world " + options_.name + " was made without a communicator over " + axes.to_string()));
   }
@@ -179,7 +246,8 @@ Communicator& NcclWorld::over(AxisSet axes) {
 
 void NcclWorld::abort() {
   std::vector<NcclComm*> all;
-  for (auto& [axes, communicator] : communicators_) all.push_back(&communicator->comm());
+  for (const auto* made : {&communicators_, &posted_})
+    for (const auto& [axes, communicator] : *made) all.push_back(&communicator->comm());
   NcclComm::abort_all(all);
 }
 

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,7 +29,7 @@ class Communicator {
   virtual void all_reduce_sum(at::Tensor& tensor) = 0;
   /// In-place maximum.
   virtual void all_reduce_max(at::Tensor& tensor) = 0;
-  /// out [size * n, ...] = the in [n, ...] of rank 0, 1, ...
+  /// out [size * n, ...] = the in [n, ...] of rank 0, 1, ... `in` may be its own place in `out`.
   virtual void all_gather(at::Tensor& out, const at::Tensor& in) = 0;
   /// Ragged along dimension 0: rows[i] rows come from rank i (known to all); out [sum rows, ...], in [rows[rank], ...]. Zero rows are legal.
   virtual void all_gather_rows(at::Tensor& out, const at::Tensor& in, const std::vector<int64_t>& rows) = 0;
@@ -49,7 +50,19 @@ class World {
   virtual int rank() const = 0;
   /// The communicator over `axes`; all that a group uses are made in create(). The reference lives as long as the world.
   virtual Communicator& over(AxisSet axes) = 0;
-  /// From any thread: every call under way or to come on this member ends within 1 s with kAborted.
+  /// The second line of the world, for collectives beside the caller's work. Its communicators are others than those of
+  /// over(), so that neither waits for the other; only posted work uses them.
+  virtual Communicator& posted_over(AxisSet axes) = 0;
+  /// Carries out `work` behind all that was posted before it while the caller goes on: on a thread of the world on
+  /// CPUs; on GPUs its calls go to a stream of their own, behind what the caller's current stream holds by now. Owner
+  /// thread only; every rank posts the same work in the same order. What `work` refers to stays until it is waited for.
+  /// Returns its number.
+  virtual int64_t post(std::function<void()> work) = 0;
+  /// Work up to `number` has been done before what the caller does next: blocks on CPUs, is stream-ordered on GPUs.
+  /// Throws what any posted work threw.
+  virtual void wait_posted(int64_t number) = 0;
+  /// From any thread: every call under way or to come on this member ends within 1 s with kAborted, posted work
+  /// included.
   virtual void abort() = 0;
 };
 
@@ -58,6 +71,7 @@ struct WorldOptions {
   Mesh mesh;
   int rank = 0;
   std::vector<AxisSet> axes;            // communicators to make, same list on all ranks
+  std::vector<AxisSet> posted_axes = {};        // those of the second line
   std::string interface_address = "127.0.0.1";  // the address that Gloo listens on: the manifest's, never all interfaces
   std::chrono::milliseconds timeout{60000};     // of rendezvous and of each collective
   int device_index = -1;  // CUDA device; -1: CPU

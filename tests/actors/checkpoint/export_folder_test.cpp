@@ -115,7 +115,7 @@ TEST_CASE("a model begun at random is written in classic names in its compute dt
   ParameterStore again(config, store_options({"text"}, 1, 0, dtype)), original(config, store_options({"text"}, 1, 0, dtype));
   initialise_random(original, 1);
   REQUIRE(load_pretrained(again, target).ok());
-  CHECK(again.buckets()[0].weights.equal(original.buckets()[0].weights));
+  CHECK(again.buffers()[0].weights.equal(original.buffers()[0].weights));
   const auto written = nlohmann::json::parse(bytes_of(target + "/config.json"));
   CHECK(written["torch_dtype"] == (dtype == at::kFloat ? "float32" : "bfloat16"));
 }

@@ -44,7 +44,7 @@ TEST_CASE("each tensor parallel rank gets exactly its slices and zero padding") 
   for (const int tp : {1, 2, 3, 6}) {
     for (int rank = 0; rank < tp; ++rank) {
       ParameterStore store(config_of(folder), store_options({"text"}, tp, rank));
-      store.buckets()[0].weights.zero_();
+      store.buffers()[0].weights.zero_();
       REQUIRE(load_pretrained(store, folder.path()).ok());
       for (const LocalParameter& p : store.parameters()) {
         const FolderTensor* tensor = weights.find(p.decl.name);
@@ -130,7 +130,7 @@ TEST_CASE("a load needs less than a fifth of its share in memory beside the weig
   REQUIRE(load_text(warm_up).ok());
   for (const int tp : {1, 2}) {
     ParameterStore store(config_of(folder), store_options({"text"}, tp, 0, at::kBFloat16));
-    const uint64_t share = store.buckets()[0].weights.nbytes();
+    const uint64_t share = store.buffers()[0].weights.nbytes();
     rlimit before{};
     REQUIRE(getrlimit(RLIMIT_DATA, &before) == 0);
     rlimit tight = before;

@@ -13,7 +13,7 @@ namespace {
 
 ParameterStore random_text(int tp, int rank, uint64_t seed) {
   ParameterStore store(tiny_model(), store_options({"text"}, tp, rank));
-  store.buckets()[0].weights.fill_(77);  // what was there before must not shine through
+  store.buffers()[0].weights.fill_(77);  // what was there before must not shine through
   initialise_random(store, seed);
   return store;
 }

@@ -19,7 +19,7 @@ struct Trainee {
     optimizer = create_group_optimizer(store, *world, {}, 1);
   }
   void step(int64_t number) {
-    for (FlatBucket& bucket : store.buckets()) {
+    for (FlatBuffer& bucket : store.buffers()) {
       if (!bucket.trained) continue;
       bucket.gradients.copy_(bucket.weights).mul_(static_cast<double>(number)).add_(0.5);
     }
@@ -27,7 +27,7 @@ struct Trainee {
     optimizer->update(number, {{"vision", 1e-2}, {"merger", 1e-2}, {"text", 1e-2}}, 1.0);
     optimizer->gather_weights();
   }
-  at::Tensor weights() const { return const_cast<ParameterStore&>(store).buckets()[0].weights; }
+  at::Tensor weights() const { return const_cast<ParameterStore&>(store).buffers()[0].weights; }
   ParameterStore store;
   std::unique_ptr<World> world;
   std::unique_ptr<GroupOptimizer> optimizer;

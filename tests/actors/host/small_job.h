@@ -7,6 +7,7 @@
 #include "actors/bench/batch_dataset.h"
 #include "actors/bench/local_control.h"
 #include "actors/host/executor.h"
+#include "base/program/gradient_buckets.h"
 #include "base/program/unit_memory.h"
 
 /// A job small enough for unit tests: a random model of a few thousand parameters and a random batch, without files.
@@ -69,7 +70,8 @@ inline std::unique_ptr<JobContext> small_job(HostControl& control, JobSpec spec,
   job->eval_samples = job->training_samples;
   job->encoder = 0;
   job->decoder = 1;
-  job->training = record_training_loop(job->spec, encoder_row_bytes(job->spec, job->config.vision));
+  job->training = record_training_loop(job->spec, gradient_bucket_counts(job->spec, job->config),
+                                       encoder_row_bytes(job->spec, job->config.vision));
   job->evaluation = record_evaluation_loop(job->spec);
   job->steps = *job->spec.training.steps;
   return job;

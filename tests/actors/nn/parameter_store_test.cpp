@@ -22,24 +22,24 @@ const std::string kLayer = "model.layers.0.self_attn.";
 
 }  // namespace
 
-TEST_CASE("parameters of the group's components lie one behind the other in buckets of their component") {
+TEST_CASE("parameters of the group's components lie one behind the other in buffers of their component") {
   ParameterStoreOptions options;
   options.components = {"vision", "merger"};
   options.pad_to = 7;
   ParameterStore store(testing::tiny_model(), options);
-  REQUIRE(store.buckets().size() == 2);
+  REQUIRE(store.buffers().size() == 2);
   CHECK_FALSE(store.contains("model.norm.weight"));
-  for (const FlatBucket& bucket : store.buckets()) {
-    CHECK(bucket.weights.numel() % 7 == 0);
+  for (const FlatBuffer& buffer : store.buffers()) {
+    CHECK(buffer.weights.numel() % 7 == 0);
     int64_t next = 0;
-    for (const int index : bucket.parameters) {
+    for (const int index : buffer.parameters) {
       const LocalParameter& p = store.parameters()[static_cast<size_t>(index)];
-      CHECK(p.decl.component == bucket.component);
+      CHECK(p.decl.component == buffer.component);
       CHECK(p.offset == next);
       CHECK(p.weight.sizes().vec() == p.decl.shape);
       next += p.elements;
     }
-    CHECK(bucket.weights.numel() - next < 7);
+    CHECK(buffer.weights.numel() - next < 7);
   }
 }
 
@@ -48,11 +48,11 @@ TEST_CASE("a view written by name is read in the flat buffer") {
   LocalParameter& p = store.at(kLayer + "k_proj.weight");
   p.weight.fill_(3);
   p.gradient.fill_(4);
-  const FlatBucket& bucket = store.buckets()[static_cast<size_t>(p.bucket)];
-  CHECK(bucket.weights.sum().item<float>() == 3.0f * static_cast<float>(p.elements));
-  CHECK(bucket.gradients.narrow(0, p.offset, p.elements).eq(4).all().item<bool>());
+  const FlatBuffer& buffer = store.buffers()[static_cast<size_t>(p.buffer)];
+  CHECK(buffer.weights.sum().item<float>() == 3.0f * static_cast<float>(p.elements));
+  CHECK(buffer.gradients.narrow(0, p.offset, p.elements).eq(4).all().item<bool>());
   store.zero_gradients();
-  CHECK_FALSE(bucket.gradients.any().item<bool>());
+  CHECK_FALSE(buffer.gradients.any().item<bool>());
 }
 
 TEST_CASE("query, key and value are one matrix of this rank's heads") {
@@ -80,14 +80,14 @@ TEST_CASE("vocabulary rows are padded to the same number on every rank") {
   }
 }
 
-TEST_CASE("frozen parameters have weights in a bucket of their own and no gradient") {
+TEST_CASE("frozen parameters have weights in a buffer of their own and no gradient") {
   ParameterStoreOptions options;
   options.components = {"vision", "merger"};
   options.frozen = {"vision"};
   ParameterStore store(testing::tiny_model(), options);
-  for (const FlatBucket& bucket : store.buckets()) {
-    CHECK(bucket.trained == (bucket.component == "merger"));
-    CHECK(bucket.gradients.defined() == bucket.trained);
+  for (const FlatBuffer& buffer : store.buffers()) {
+    CHECK(buffer.trained == (buffer.component == "merger"));
+    CHECK(buffer.gradients.defined() == buffer.trained);
   }
   CHECK_FALSE(store.at("visual.blocks.0.norm1.weight").gradient.defined());
   CHECK_FALSE(store.fused_gradient({"visual.blocks.0.mlp.gate_proj.weight", "visual.blocks.0.mlp.up_proj.weight"}).defined());

@@ -33,7 +33,7 @@ TEST_CASE("over tp and shards every element of the model is owned exactly once")
       int64_t owned = 0;
       for (int rank = 0; rank < tp; ++rank) {
         ParameterStore store = text_store(tp, rank, shards);
-        const int64_t n = store.buckets()[0].weights.numel() / shards;
+        const int64_t n = store.buffers()[0].weights.numel() / shards;
         for (int s = 0; s < shards; ++s) owned += total(optim::shard_segments(store, 0, s * n, (s + 1) * n).owned);
       }
       CHECK(owned == expected);
@@ -43,7 +43,7 @@ TEST_CASE("over tp and shards every element of the model is owned exactly once")
 
 TEST_CASE("updated elements are all weights, none of the padding, and only matrices decay") {
   ParameterStore store = text_store(3, 2, 64);
-  const int64_t n = store.buckets()[0].weights.numel();
+  const int64_t n = store.buffers()[0].weights.numel();
   int64_t elements = 0, matrices = 0, decayed = 0;
   for (const LocalParameter& p : store.parameters()) {
     elements += p.elements;
@@ -58,9 +58,9 @@ TEST_CASE("updated elements are all weights, none of the padding, and only matri
 
 TEST_CASE("a shard's parameter ranges point at the same elements from both sides") {
   ParameterStore store = text_store(2, 0, 3);
-  FlatBucket& bucket = store.buckets()[0];
-  const int64_t n = bucket.weights.numel() / 3;
-  const at::Tensor flat = bucket.weights;
+  FlatBuffer& buffer = store.buffers()[0];
+  const int64_t n = buffer.weights.numel() / 3;
+  const at::Tensor flat = buffer.weights;
   for (int64_t i = 0; i < flat.numel(); ++i) flat.data_ptr<float>()[i] = static_cast<float>(i);
   for (const auto& range : optim::shard_segments(store, 0, n, 2 * n).parameters) {
     const at::Tensor local = store.parameters()[static_cast<size_t>(range.parameter)].weight.view({-1});

@@ -77,14 +77,14 @@ struct Outcome {
 };
 
 /// Two steps on every rank of `mesh`; tensors put together as the declarations say. Replicas must agree bitwise.
-Outcome train(const Mesh& mesh, int zero, bool tp_sequence = false) {
+Outcome train(const Mesh& mesh, int zero, bool tp_sequence = false, int64_t most_bucket_elements = 0) {
   Outcome outcome;
   std::mutex mutex;
   std::map<std::string, std::vector<std::pair<LocalSlice, at::Tensor>>> locals;
   testing::on_every_rank(mesh, [&](World& world) {
     ParameterStore store(testing::tiny_model(), options_for(world, {"text"}, tp_sequence));
     fill_weights(store);
-    const auto optimizer = create_group_optimizer(store, world, spec_with_decay(), zero);
+    const auto optimizer = create_group_optimizer(store, world, spec_with_decay(), zero, most_bucket_elements);
     const int replicas = mesh.size({Axis::kDp, Axis::kCp, Axis::kSp});
     const int replica = mesh.index_among_peers(world.rank(), {Axis::kDp, Axis::kCp, Axis::kSp});
     std::map<std::string, at::Tensor> gradients;
@@ -158,15 +158,17 @@ TEST_CASE("one rank moves weights by torch's rule and counts every element in th
 TEST_CASE("any data and sequence parallel size, sharded or not, ends bitwise where one rank does") {
   const int zero = GENERATE(0, 1);
   const auto mesh = GENERATE(mesh_of(2, 1, 1), mesh_of(1, 3, 1), mesh_of(2, 2, 1));
-  INFO(mesh.to_string() << ", zero " << zero);
-  check_equals_one_rank(train(mesh, zero));
+  const int64_t most = GENERATE(0, 1000, 1);  // 1: a bucket a parameter
+  INFO(mesh.to_string() << ", zero " << zero << ", buckets of " << most);
+  check_equals_one_rank(train(mesh, zero, false, most));
 }
 
 TEST_CASE("tensor parallel ranks with shared KV heads and partial norms end bitwise where one rank does") {
   const bool tp_sequence = GENERATE(false, true);
   const auto mesh = GENERATE(mesh_of(1, 1, 2), mesh_of(1, 1, 3), mesh_of(1, 1, 4), mesh_of(2, 1, 2));
-  INFO(mesh.to_string() << (tp_sequence ? ", tp_sequence" : ""));
-  check_equals_one_rank(train(mesh, 1, tp_sequence));
+  const int64_t most = GENERATE(0, 700);
+  INFO(mesh.to_string() << (tp_sequence ? ", tp_sequence" : "") << ", buckets of " << most);
+  check_equals_one_rank(train(mesh, 1, tp_sequence, most));
 }
 
 TEST_CASE("a non-finite gradient is counted once however many ranks hold it") {
@@ -196,7 +198,7 @@ TEST_CASE("components move at their own rates and frozen ones not at all") {
   ParameterStore store(testing::tiny_model(), options);
   fill_weights(store);
   fill_gradients(store, 0, 1, 1);
-  const at::Tensor frozen = store.buckets()[0].weights.clone();
+  const at::Tensor frozen = store.buffers()[0].weights.clone();
   const auto optimizer = create_group_optimizer(store, *world, {}, 1);
   const auto moved = [&](const std::string& name) {  // a bias or norm: no decay, so the first step is lr times the sign
     LocalParameter& p = store.at(name);
@@ -204,7 +206,7 @@ TEST_CASE("components move at their own rates and frozen ones not at all") {
   };
   optimizer->reduce_gradients();
   optimizer->update(1, {{"merger", 1e-3}, {"text", 1e-2}}, 1.0);
-  CHECK(store.buckets()[0].weights.equal(frozen));
+  CHECK(store.buffers()[0].weights.equal(frozen));
   CHECK(moved("visual.merger.mlp.2.bias") == Approx(1e-3).epsilon(1e-3));
   CHECK(moved("model.norm.weight") == Approx(1e-2).epsilon(1e-3));
   CHECK_FALSE(optimizer->full_local_gradient("visual.blocks.0.norm1.weight").defined());
@@ -232,11 +234,12 @@ TEST_CASE("bf16 weights follow an fp32 master, so that small steps add up") {
 }
 
 TEST_CASE("optimizer pieces of all shards cover every trained element once") {
+  const int64_t most = GENERATE(0, 1, 200);
   std::mutex mutex;
   std::map<std::string, int64_t> covered;
   testing::on_every_rank(mesh_of(3, 1, 1), [&](World& world) {
     ParameterStore store(testing::tiny_model(), options_for(world, {"vision", "merger"}, false));
-    const auto optimizer = create_group_optimizer(store, world, {}, 1);
+    const auto optimizer = create_group_optimizer(store, world, {}, 1, most);
     const std::lock_guard lock(mutex);
     for (const OptimizerPiece& piece : optimizer->pieces()) {
       if (piece.exp_avg.numel() != piece.end - piece.begin || piece.master.defined()) throw std::runtime_error(piece.name);

@@ -19,7 +19,7 @@ void on_every_rank(const Mesh& mesh, const std::function<void(World&)>& body) {
         options.name = "test";
         options.mesh = mesh;
         options.rank = static_cast<int>(r);
-        options.axes = {{Axis::kTp}, {Axis::kDp, Axis::kCp, Axis::kSp}};
+        options.posted_axes = {{Axis::kTp}, {Axis::kDp, Axis::kCp, Axis::kSp}};
         options.timeout = std::chrono::seconds(30);
         auto world = create_gloo_world(options, store);
         if (!world.ok()) throw ErrorException(world.error());

@@ -13,7 +13,7 @@ CheckpointManifest two_groups() {
   m.samples_done = 96;
   m.dtype = "bf16";
   m.groups = {{"vision", Mesh().set(Axis::kDp, 2).set(Axis::kSp, 2), 1, false},
-              {"text", Mesh().set(Axis::kTp, 2), 0, true}};
+              {"text", Mesh().set(Axis::kTp, 2), 0, true, 4096}};
   m.data = {7, 8, false, 4, 0.1, "abc"};
   m.files = {{"vision-0.safetensors", 123, "00ff00ff00ff00ff"}};
   return m;
@@ -65,6 +65,15 @@ TEST_CASE("a resume in another mesh, zero stage or dtype is refused and both lay
   other_type.dtype = "fp32";
   CHECK_FALSE(check_resumable(saved, unsharded, "folder").ok());
   CHECK_FALSE(check_resumable(saved, other_type, "folder").ok());
+}
+
+TEST_CASE("a resume whose shards would be cut elsewhere is refused by the key that cuts them") {
+  CheckpointManifest wanted = two_groups();
+  wanted.groups[1].bucket_bytes = 8192;
+  const Status refused = check_resumable(two_groups(), wanted, "folder");
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().message.find("group text were cut with training.bucket_bytes 4096; this job: 8192") !=
+        std::string::npos);
 }
 
 TEST_CASE("a resume on other data or in another order is refused and each setting is named, saved and wanted") {

@@ -110,7 +110,8 @@ TEST_CASE("a group reduces its gradients behind its own last backward, not behin
   r.step(1);
   const auto order = expand(r.finish(), shape);
   const auto at = [&](Op op, int group, int unit) {
-    return std::find(order.begin(), order.end(), Instruction{op, group, unit}) - order.begin();
+    const auto same = [&](const Instruction& i) { return i.op == op && i.group == group && i.unit == unit; };
+    return std::find_if(order.begin(), order.end(), same) - order.begin();
   };
   CHECK(at(Op::kBackward, 1, 1) < at(Op::kReduce, 1, -1));
   CHECK(at(Op::kReduce, 1, -1) < at(Op::kBackward, 0, 1));

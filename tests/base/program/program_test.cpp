@@ -47,7 +47,7 @@ TEST_CASE("schedule.memory_gib bounds what the encoder holds by the rows of its 
   spec.placement.kind = PlacementKind::kColocated;
   spec.memory_gib = 1;
   constexpr int64_t kGiB = int64_t{1} << 30;
-  const Program program = record_training_loop(spec, kGiB / 10);
+  const Program program = record_training_loop(spec, {}, kGiB / 10);
   StepPlan plan;  // two lanes; images of 4, 3, 2 and 5 rows
   plan.rows = 14;
   for (const int64_t first : {0, 4, 7, 9}) {
@@ -68,9 +68,9 @@ TEST_CASE("schedule.memory_gib bounds what the encoder holds by the rows of its 
     return work[1].op == Op::kBackward;
   };
   CHECK_FALSE(one_unit_at_a_time(program));                         // 9 of 10 rows
-  CHECK(one_unit_at_a_time(record_training_loop(spec, kGiB / 8)));  // 9 of 8 rows
+  CHECK(one_unit_at_a_time(record_training_loop(spec, {}, kGiB / 8)));  // 9 of 8 rows
   spec.memory_gib = 0;
-  CHECK_FALSE(one_unit_at_a_time(record_training_loop(spec, kGiB)));
+  CHECK_FALSE(one_unit_at_a_time(record_training_loop(spec, {}, kGiB)));
 }
 
 TEST_CASE("a frozen encoder has no backward, no update, and no gradient crosses the boundary") {

@@ -28,7 +28,7 @@ TEST_CASE("the order of a colocated step runs all encoder units before the first
   const auto at = [&](const std::string& line) { return std::find(order.begin(), order.end(), line) - order.begin(); };
   CHECK(at("vision.forward(2)") < at("text.forward(0)"));
   CHECK(at("text.backward(2)") < at("all.combine"));
-  CHECK(order.back() == "text.gather");
+  CHECK(order.back() == "text.gather(bucket 0)");
 }
 
 TEST_CASE("the order of a disjoint step lets the encoder run ahead by its credits") {

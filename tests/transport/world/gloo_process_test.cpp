@@ -24,15 +24,21 @@ std::unique_ptr<World> make_world(int rank, KvStore& store) {
   options.name = "g1/processes";
   options.mesh.set(Axis::kTp, kRanks);
   options.rank = rank;
-  options.axes = {kTp};
+  options.axes = options.posted_axes = {kTp};
   options.timeout = 60s;
   auto world = create_gloo_world(options, store);
   return world.ok() ? std::move(*world) : nullptr;
 }
 
+using AllReduce = void (*)(World&, at::Tensor&);
+void direct(World& world, at::Tensor& tensor) { world.over(kTp).all_reduce_sum(tensor); }
+void posted(World& world, at::Tensor& tensor) {
+  world.wait_posted(world.post([&] { world.posted_over(kTp).all_reduce_sum(tensor); }));
+}
+
 /// A survivor: enters the collective and is freed by the notice that its own control thread gets, as an actor host
 /// would be.
-int survive(int rank, KvStore& store, int64_t elements) {
+int survive(int rank, KvStore& store, int64_t elements, const AllReduce& all_reduce) {
   auto world = make_world(rank, store);
   if (!world) return kNoWorld;
   std::chrono::steady_clock::time_point noticed;
@@ -45,7 +51,7 @@ int survive(int rank, KvStore& store, int64_t elements) {
   ErrorCode code = ErrorCode::kInternal;
   bool failed = false;
   try {
-    for (int i = 0; i < 1000000 && !failed; ++i) world->over(kTp).all_reduce_sum(tensor);
+    for (int i = 0; i < 1000000 && !failed; ++i) all_reduce(*world, tensor);
   } catch (const ErrorException& e) {
     failed = true;
     code = e.error.code;
@@ -59,11 +65,11 @@ int survive(int rank, KvStore& store, int64_t elements) {
 }
 
 /// The last rank takes part in a few collectives and then goes away by `signal`.
-int go_away(KvStore& store, int64_t elements, int signal) {
+int go_away(KvStore& store, int64_t elements, const AllReduce& all_reduce, int signal) {
   auto world = make_world(kRanks - 1, store);
   if (!world) return kNoWorld;
   at::Tensor tensor = at::zeros({elements});
-  for (int i = 0; i < 3; ++i) world->over(kTp).all_reduce_sum(tensor);
+  for (int i = 0; i < 3; ++i) all_reduce(*world, tensor);
   ::kill(getpid(), signal);
   return kNotFailed;
 }
@@ -73,11 +79,12 @@ int go_away(KvStore& store, int64_t elements, int signal) {
 TEST_CASE("a killed or stopped rank leaves no survivor inside a collective for longer than a second after the notice") {
   const int signal = GENERATE(SIGKILL, SIGSTOP);
   const int64_t elements = GENERATE(1, 1000000);
+  const AllReduce all_reduce = GENERATE(direct, posted);
   SharedKvStore store;
   std::vector<int> survivors;
   for (int rank = 0; rank + 1 < kRanks; ++rank)
-    survivors.push_back(fork_child([&] { return survive(rank, store, elements); }));
-  const int lost = fork_child([&] { return go_away(store, elements, signal); });
+    survivors.push_back(fork_child([&] { return survive(rank, store, elements, all_reduce); }));
+  const int lost = fork_child([&] { return go_away(store, elements, all_reduce, signal); });
   if (signal == SIGKILL) {
     CHECK(wait_for_exit(lost) == -SIGKILL);
   } else {

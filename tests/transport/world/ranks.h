@@ -27,7 +27,7 @@ inline std::vector<std::string> run_ranks(const Mesh& mesh, const std::vector<Ax
         options.name = "g1/test";
         options.mesh = mesh;
         options.rank = rank;
-        options.axes = axes;
+        options.axes = options.posted_axes = axes;
         options.timeout = std::chrono::seconds(30);
         auto world = create_gloo_world(options, store);
         if (!world.ok()) throw ErrorException(world.error());
