@@ -77,6 +77,7 @@ Result<std::unique_ptr<JobContext>> bench_job(const BenchFlags& flags, LocalCont
   }
   const auto samples = static_cast<int64_t>(job->data->index().samples.size());
   for (int64_t s = 0; s < samples; ++s) job->training_samples.push_back(s);
+  job->epoch_samples = samples;
   job->spec = bench_spec(flags, samples);
   job->encoder = 0;
   job->decoder = 1;
@@ -150,9 +151,8 @@ struct Timings {
 Result<Timings> run_steps(BenchHost& host, int timed_steps, bool trace) {
   const JobContext& job = *host.job;
   Executor executor(job, host.actors, *host.boundary);
-  BatchPlanner planner(
-      job.data->index(), job.training_samples,
-      batch_plan_options(job.spec, job.config.vision, static_cast<int64_t>(job.training_samples.size())));
+  BatchPlanner planner(job.data->index(), job.training_samples,
+                       batch_plan_options(job.spec, job.config.vision, job.epoch_samples));
   Timings timings;
   for (int64_t step = 1; step <= job.steps; ++step) {
     TROUPE_ASSIGN(StepInput input, make_step_input(job, *job.data, planner.plan(step), {{0, 0}, {1, 0}}, {}));

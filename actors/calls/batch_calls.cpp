@@ -10,7 +10,7 @@ using Clock = HandleTable::Clock;
 constexpr int kMostSamples = 1 << 20;
 
 BatchPlanOptions options_of(const JobContext& job) {
-  return batch_plan_options(job.spec, job.config.vision, static_cast<int64_t>(job.training_samples.size()));
+  return batch_plan_options(job.spec, job.config.vision, job.epoch_samples);
 }
 
 std::string list(const std::set<int>& units) {

@@ -149,11 +149,9 @@ Result<int> run(int argc, char** argv) {
   TROUPE_ASSIGN(const Arguments a, read_arguments(argc, argv));
   TROUPE_ASSIGN(Data d, read_job(a));
   if (const Status s = read_records(d); !s.ok()) return d.spec.places.located(s.error());
-  DataReport report = make_data_report(d.spec, d.config, d.index);
-  std::vector<std::string> why = refusals(d.spec, report);
-  if (!d.eval.bad.empty() && d.spec.data.on_bad_record == OnBadRecord::kFail)
-    why.push_back("key 'eval.sources': " + unusable_records(static_cast<int64_t>(d.eval.bad.size()),
-                                                            d.eval.total_records, d.spec.data.on_bad_record));
+  const DataReport report = make_data_report(d.spec, d.spec.data.sources, d.config, d.index);
+  const bool has_eval = !d.spec.eval.sources.empty();
+  std::vector<std::string> why = data_refusals(d.spec, count_data(d.spec, d.index, has_eval ? &d.eval : nullptr));
   for (std::string& reason : why) reason = d.spec.places.located(invalid_argument(reason)).message;
   const std::string text = report_text(report) + memory_text(d.slots);
   TROUPE_ASSIGN(const auto previews, previews_of(d, a.show));
@@ -162,7 +160,7 @@ Result<int> run(int argc, char** argv) {
     auto j = report_json(report, d.index);
     j["index"] = {{"blocks", d.looked.blocks}, {"cached_blocks", d.looked.cached_blocks}};
     j["memory"] = d.slots;
-    if (!d.spec.eval.sources.empty()) j["eval"] = report_json(make_data_report(d.spec, d.config, d.eval), d.eval);
+    if (has_eval) j["eval"] = report_json(make_data_report(d.spec, d.spec.eval.sources, d.config, d.eval), d.eval);
     j["usable"] = why.empty();
     j["refused"] = why;
     std::cout << j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;

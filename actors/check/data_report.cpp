@@ -4,8 +4,8 @@
 #include <cctype>
 #include <map>
 
-#include "actors/data/data_refusals.h"
 #include "base/data/batch_plan.h"
+#include "base/data/source_weights.h"
 #include "base/data/step_balance.h"
 
 namespace troupe {
@@ -54,13 +54,25 @@ std::vector<BadGroup> groups_of(const std::vector<BadRecord>& bad) {
   return groups;
 }
 
-void plan_steps(const JobSpec& spec, const ModelConfig& config, const SampleIndex& index, std::vector<int64_t> usable,
-                DataReport& report) {
-  const auto samples = static_cast<int64_t>(usable.size());
+std::vector<SourceRow> rows_of(const std::vector<DataSource>& sources, const SampleIndex& index,
+                               const std::vector<int64_t>& usable) {
+  std::vector<SourceRow> rows;
+  for (const DataSource& source : sources) rows.push_back({source.path, source.weight, 0, 0});
+  for (const int64_t s : usable)
+    if (const auto from = static_cast<size_t>(index.samples[static_cast<size_t>(s)].source); from < rows.size())
+      ++rows[from].samples;
+  for (SourceRow& row : rows) row.epoch_samples = epoch_share(row.weight, row.samples).of(row.samples);
+  return rows;
+}
+
+void plan_steps(const JobSpec& spec, const std::vector<double>& weights, const ModelConfig& config,
+                const SampleIndex& index, std::vector<int64_t> usable, DataReport& report) {
+  const int64_t samples = report.epoch_samples = epoch_size(index, usable, weights);
   report.global_batch = spec.training.global_batch;
   report.steps = training_steps(spec, samples);
   if (samples == 0) return;
-  const BatchPlanOptions options = batch_plan_options(spec, config.vision, samples);
+  BatchPlanOptions options = batch_plan_options(spec, config.vision, samples);
+  options.source_weights = weights;
   const GroupSpec* vision = spec.group_of_component("vision");
   BatchPlanner planner(index, std::move(usable), options);
   const int64_t planned = std::min(report.steps, kPlannedSteps);
@@ -108,7 +120,8 @@ std::string reason_kind(const std::string& reason) {
   return kind;
 }
 
-DataReport make_data_report(const JobSpec& spec, const ModelConfig& config, const SampleIndex& index) {
+DataReport make_data_report(const JobSpec& spec, const std::vector<DataSource>& sources, const ModelConfig& config,
+                            const SampleIndex& index) {
   DataReport report;
   std::vector<int64_t> tokens, images, patches, usable;
   for (size_t i = 0; i < index.samples.size(); ++i) {
@@ -134,17 +147,9 @@ DataReport make_data_report(const JobSpec& spec, const ModelConfig& config, cons
   report.images = spread_of(std::move(images));
   report.patches = spread_of(std::move(patches));
   report.groups = groups_of(index.bad);
-  plan_steps(spec, config, index, std::move(usable), report);
+  report.sources = rows_of(sources, index, usable);
+  plan_steps(spec, source_weights(sources), config, index, std::move(usable), report);
   return report;
-}
-
-std::vector<std::string> refusals(const JobSpec& spec, const DataReport& report) {
-  std::vector<std::string> out;
-  if (report.bad > 0 && spec.data.on_bad_record == OnBadRecord::kFail)
-    out.push_back(unusable_records(report.bad, report.records, spec.data.on_bad_record));
-  if (const Status s = check_enough_samples(spec, report.samples - report.held_out, report.held_out); !s.ok())
-    out.push_back(s.error().message);
-  return out;
 }
 
 }  // namespace troupe

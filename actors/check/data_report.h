@@ -29,6 +29,13 @@ struct LengthBin {
   int64_t from = 1, samples = 0;
 };
 
+/// A source's part of the data.
+struct SourceRow {
+  std::string path;
+  double weight = 1;
+  int64_t samples = 0, epoch_samples = 0;  // held-out ones not counted; in a pass over the data
+};
+
 struct DataReport {
   int64_t records = 0, samples = 0, bad = 0, too_long = 0;  // too_long: left out by data.too_long: skip
   int64_t at_limit = 0;  // of max_sample_tokens tokens exactly: cut, with truncate_text
@@ -37,15 +44,19 @@ struct DataReport {
   Spread tokens, images, patches;  // of samples, images of samples that have some, patches of images
   std::vector<LengthBin> lengths;  // ascending, without gaps
   std::vector<BadGroup> groups;    // most frequent first
+  std::vector<SourceRow> sources;
   // The training that the spec asks for.
+  int64_t epoch_samples = 0;  // of a pass over the data
   int64_t steps = 0, global_batch = 0, batch_tokens = 0, text_units = 0,
           vision_units = 0;  // means over the first steps
   double epochs = 0, text_imbalance = 1, vision_imbalance = 1, pack_fill = 0;
   int64_t balance_steps = 0;  // steps that the means are over
 };
 
-/// Cost: one pass over the samples, and plans of at most 20 steps.
-DataReport make_data_report(const JobSpec& spec, const ModelConfig& config, const SampleIndex& index);
+/// `sources`: what the index is of, data.sources or eval.sources. Cost: one pass over the samples, and plans of at most
+/// 20 steps.
+DataReport make_data_report(const JobSpec& spec, const std::vector<DataSource>& sources, const ModelConfig& config,
+                            const SampleIndex& index);
 
 /// The reason without what differs from record to record.
 std::string reason_kind(const std::string& reason);
@@ -56,9 +67,5 @@ std::string bad_records_text(const SampleIndex& index);
 std::string report_text(const DataReport& report);
 /// The same as JSON, with every bad record.
 nlohmann::ordered_json report_json(const DataReport& report, const SampleIndex& index);
-
-/// Why the data cannot be trained on; empty when they can: bad records with on_bad_record: fail, and what
-/// check_enough_samples refuses.
-std::vector<std::string> refusals(const JobSpec& spec, const DataReport& report);
 
 }  // namespace troupe

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/check/data_report.h"
+#include "base/config/scalars.h"
 
 namespace troupe {
 namespace {
@@ -53,6 +54,13 @@ std::string report_text(const DataReport& r) {
       number(r.samples), number(r.bad), number(r.too_long));
   add(text, "  %lld text only, %lld without a supervised token, %lld held out, %lld at data.max_sample_tokens\n",
       number(r.text_only), number(r.without_target), number(r.held_out), number(r.at_limit));
+  if (!r.sources.empty()) text += "sources\n";
+  for (const SourceRow& row : r.sources) {
+    text += "  " + row.path;
+    add(text, ": %lld samples, weight %s, %lld in a pass\n", number(row.samples), number_text(row.weight).c_str(),
+        number(row.epoch_samples));
+  }
+  add(text, "  %lld samples in a pass over the data\n", number(r.epoch_samples));
   text += "lengths\n";
   add_spread(text, "tokens of a sample", r.tokens, "in all");
   add(text, "  %-18s %lld in all\n", "supervised", number(r.supervised));
@@ -87,6 +95,11 @@ nlohmann::ordered_json report_json(const DataReport& r, const SampleIndex& index
   j["tokens"] = spread_json(r.tokens);
   j["images"] = spread_json(r.images);
   j["patches"] = spread_json(r.patches);
+  j["sources"] = nlohmann::ordered_json::array();
+  for (const SourceRow& row : r.sources)
+    j["sources"].push_back(
+        {{"path", row.path}, {"weight", row.weight}, {"samples", row.samples}, {"epoch_samples", row.epoch_samples}});
+  j["epoch_samples"] = r.epoch_samples;
   j["lengths"] = nlohmann::ordered_json::array();
   for (const LengthBin& bin : r.lengths) j["lengths"].push_back({{"from", bin.from}, {"samples", bin.samples}});
   j["training"] = {{"steps", r.steps},

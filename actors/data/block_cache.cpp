@@ -51,7 +51,8 @@ struct Held {
 
 }  // namespace
 
-BlockCache::BlockCache(std::string folder, int64_t limit_bytes) : folder_(std::move(folder)), limit_bytes_(limit_bytes) {
+BlockCache::BlockCache(std::string folder, int64_t limit_bytes)
+    : folder_(std::move(folder)), limit_bytes_(limit_bytes) {
   std::random_device device;  // process numbers of machines that share the folder may be alike
   writer_ = ".tmp" + std::to_string(::getpid()) + "-" + std::to_string(device()) + "-";
 }

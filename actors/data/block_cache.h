@@ -21,8 +21,8 @@ class BlockCache {
  public:
   /// Makes the folder. FailedPrecondition when nothing can be written there.
   static Result<std::unique_ptr<BlockCache>> open(const std::string& folder, int64_t limit_bytes);
-  /// The cache that the settings ask for; null, after at most one call of `warn`, when they ask for none or it cannot be
-  /// had.
+  /// The cache that the settings ask for; null, after at most one call of `warn`, when they ask for none or it cannot
+  /// be had.
   static std::unique_ptr<BlockCache> open(const CacheSettings& settings,
                                           const std::function<void(const std::string&)>& warn);
 

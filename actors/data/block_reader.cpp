@@ -132,7 +132,8 @@ Status BlockReader::look_at_pictures(int source, const Record& record, BlockEntr
                                      std::vector<IndexedImage>& grids) {
   for (const auto& path : record.images) {
     entry.seen.push_back({is_inline_data(path) ? std::string() : path, 1});
-    const auto grid = is_inline_data(path) ? reader_.grid(source, path) : grid_of(source, path, entry.seen.back().stamp);
+    const auto grid =
+        is_inline_data(path) ? reader_.grid(source, path) : grid_of(source, path, entry.seen.back().stamp);
     if (!grid.ok()) return grid.error();
     grids.push_back(*grid);
   }

@@ -24,9 +24,9 @@ struct IndexRun {
 
 /// Looks at every record: offsets, image sizes from headers, token counts, problems; what `run.cache` knows is not read
 /// again. A record that cannot be used lands in index.bad; the caller applies data.on_bad_record. max_sample_tokens is
-/// applied by data.too_long. Samples come in the order of sources and records, whatever the number of threads. `sources`:
-/// data.sources, or eval.sources for the held-out data. Cost: one pass over the sources, one look at each image's header;
-/// memory for the index and a few blocks.
+/// applied by data.too_long. Samples come in the order of sources and records, whatever the number of threads.
+/// `sources`: data.sources, or eval.sources for the held-out data. Cost: one pass over the sources, one look at each
+/// image's header; memory for the index and a few blocks.
 Result<SampleIndex> build_sample_index(const DataSpec& data, const std::vector<DataSource>& sources,
                                        const std::string& model_folder, const ModelConfig& config,
                                        const IndexRun& run = {});

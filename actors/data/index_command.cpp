@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 
 #include "actors/data/block_cache.h"
@@ -12,7 +13,6 @@
 #include "actors/data/synthetic_samples.h"
 #include "base/config/cache_settings.h"
 #include "base/config/job_spec_parser.h"
-#include "base/config/scalars.h"
 #include "base/data/index_progress.h"
 #include "base/model/model_config.h"
 
@@ -90,41 +90,6 @@ Result<SampleIndex> build(const JobSpec& spec, const std::vector<DataSource>& so
   return index;
 }
 
-/// Whether there is anything to learn, and every sample fits the sequence that it would be packed into.
-Status check_samples(const JobSpec& spec, const SampleIndex& index) {
-  size_t longest = 0;
-  int64_t supervised = 0, most = 0;
-  for (size_t i = 0; i < index.samples.size(); ++i) {
-    const auto& sample = index.samples[i];
-    supervised += sample.supervised;
-    if (sample.tokens > most) {
-      most = sample.tokens;
-      longest = i;
-    }
-  }
-  if (index.samples.size() == 0) return {};
-  if (supervised == 0)
-    return invalid_argument("none of the " + std::to_string(index.samples.size()) +
-                            " samples has a supervised token, so nothing would be learned; valid: records with answers");
-  if (spec.data.pack_tokens == 0 || most <= spec.data.pack_tokens) return {};
-  return invalid_argument("key 'data.pack_tokens': value " + std::to_string(spec.data.pack_tokens) + ", but sample '" +
-                          std::string(index.samples[longest].id) + "' has " + std::to_string(most) + " tokens; valid: at least " +
-                          std::to_string(most) + ", or a data.max_sample_tokens that leaves it out");
-}
-
-/// What evaluation would look at: nothing would read as a loss of 0.
-Status check_evaluation(const JobSpec& spec, int64_t samples, int64_t supervised, int64_t all) {
-  const bool asked = spec.eval.split > 0 || !spec.eval.sources.empty();
-  if (!asked || supervised > 0) return {};
-  const std::string tokens = samples > 0 ? " with no supervised token" : "";
-  if (!spec.eval.sources.empty())
-    return invalid_argument("key 'eval.sources': " + std::to_string(samples) + " samples" + tokens +
-                            " are left to evaluate; valid: records with answers");
-  return invalid_argument("key 'eval.split': value " + number_text(spec.eval.split) + " holds out " +
-                          std::to_string(samples) + " of " + std::to_string(all) + " samples" + tokens +
-                          "; valid: a larger fraction, or eval.sources");
-}
-
 std::string summary(const SampleIndex& index, int64_t eval_samples, const IndexProgress& looked) {
   int64_t tokens = 0, supervised = 0, images = 0;
   for (const auto& sample : index.samples) {
@@ -158,27 +123,17 @@ Result<std::string> run(int argc, char** argv) {
                    : build(spec, spec.data.sources, config, building);
   if (!index.ok()) return index.error();
   const IndexProgress looked = building.last;
-  TROUPE_RETURN_IF_ERROR(check_samples(spec, *index));
-  int64_t held_out = 0, eval_supervised = 0;
-  for (const auto& sample : index->samples) {
-    if (!in_eval_split(sample, spec.eval.split)) continue;
-    ++held_out;
-    eval_supervised += sample.supervised;
-  }
-  TROUPE_RETURN_IF_ERROR(check_enough_samples(spec, static_cast<int64_t>(index->samples.size()) - held_out, held_out));
-  int64_t eval_samples = held_out;
+  std::optional<SampleIndex> eval;
   if (!spec.eval.sources.empty() && !arguments.eval_out.empty()) {
-    TROUPE_ASSIGN(const auto eval, build(spec, spec.eval.sources, config, building));
-    eval_samples = static_cast<int64_t>(eval.samples.size());
-    for (const auto& sample : eval.samples) eval_supervised += sample.supervised;
-    TROUPE_RETURN_IF_ERROR(check_evaluation(spec, eval_samples, eval_supervised, eval_samples));
-    TROUPE_RETURN_IF_ERROR(eval.write(arguments.eval_out));
-  } else if (spec.eval.sources.empty()) {
-    TROUPE_RETURN_IF_ERROR(
-        check_evaluation(spec, held_out, eval_supervised, static_cast<int64_t>(index->samples.size())));
+    TROUPE_ASSIGN(eval, build(spec, spec.eval.sources, config, building));
   }
+  const DataCounts counts = count_data(spec, *index, eval ? &*eval : nullptr);
+  std::string why;
+  for (const std::string& reason : data_refusals(spec, counts)) why += (why.empty() ? "" : "\n") + reason;
+  if (!why.empty()) return invalid_argument(why);
+  if (eval) TROUPE_RETURN_IF_ERROR(eval->write(arguments.eval_out));
   TROUPE_RETURN_IF_ERROR(index->write(arguments.out));
-  return summary(*index, eval_samples, looked);
+  return summary(*index, counts.eval_samples, looked);
 }
 
 }  // namespace

@@ -37,7 +37,8 @@ void RecordBlocks::find_samples(const TarFile& shard) {
     const auto number = static_cast<int64_t>(i) + 1;
     const std::string name = "sample '" + samples[i].key + "'";
     if (!shard.fault().empty() && i + 1 == samples.size()) {
-      faults_.push_back({number, 1, name + " may lack members, as the archive cannot be read behind it: " + shard.fault()});
+      faults_.push_back(
+          {number, 1, name + " may lack members, as the archive cannot be read behind it: " + shard.fault()});
       break;
     }
     bool found = false;
@@ -53,8 +54,8 @@ void RecordBlocks::find_samples(const TarFile& shard) {
     if (!found) faults_.push_back({number, 1, name + " has no member KEY.json, which holds the turns"});
   }
   if (!samples.empty()) return;
-  faults_.push_back({1, 1, shard.fault().empty() ? "the archive holds no file"
-                                                 : "the archive cannot be read: " + shard.fault()});
+  faults_.push_back(
+      {1, 1, shard.fault().empty() ? "the archive holds no file" : "the archive cannot be read: " + shard.fault()});
 }
 
 bool RecordBlocks::next_record(RecordSpan& span) {

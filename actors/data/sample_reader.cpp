@@ -209,9 +209,8 @@ std::string SampleReader::form_settings() const {
   text.number(template_.hash);
   text.word(template_.default_system.value_or(""));
   text.number(template_.default_system.has_value());
-  for (const int64_t value :
-       {min_pixels_, max_pixels_, config_.vision.patch_size, config_.vision.merge_size, config_.image_token,
-        config_.vision_start_token, config_.vision_end_token})
+  for (const int64_t value : {min_pixels_, max_pixels_, config_.vision.patch_size, config_.vision.merge_size,
+                              config_.image_token, config_.vision_start_token, config_.vision_end_token})
     text.number(value);
   return text.take();
 }

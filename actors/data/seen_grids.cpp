@@ -2,9 +2,9 @@
 
 namespace troupe {
 
-std::optional<SeenGrids::Seen> SeenGrids::find(int source, const std::string& path) const {
+std::optional<SeenGrids::Seen> SeenGrids::find(int source, const std::string& path) {
   const std::string name = name_of(source, path);
-  const Part& part = part_of(name);
+  Part& part = part_of(name);
   const std::lock_guard lock(part.mutex);
   const auto at = part.seen.find(name);
   return at == part.seen.end() ? std::nullopt : std::optional<Seen>(at->second);
@@ -12,7 +12,7 @@ std::optional<SeenGrids::Seen> SeenGrids::find(int source, const std::string& pa
 
 void SeenGrids::put(int source, const std::string& path, const Seen& seen) {
   const std::string name = name_of(source, path);
-  Part& part = const_cast<Part&>(part_of(name));
+  Part& part = part_of(name);
   const std::lock_guard lock(part.mutex);
   if (part.seen.size() >= kMostOfPart) part.seen.clear();
   part.seen.insert_or_assign(name, seen);

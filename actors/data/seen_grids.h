@@ -19,17 +19,17 @@ class SeenGrids {
     uint64_t stamp = 0;                // PictureRoot::stamp
     std::optional<IndexedImage> grid;  // nothing: only the stamp was asked for
   };
-  std::optional<Seen> find(int source, const std::string& path) const;
+  std::optional<Seen> find(int source, const std::string& path);
   void put(int source, const std::string& path, const Seen& seen);
 
  private:
   static constexpr size_t kParts = 16, kMostOfPart = size_t{1} << 14;
   struct Part {
-    mutable std::mutex mutex;
+    std::mutex mutex;
     std::unordered_map<std::string, Seen> seen;
   };
   static std::string name_of(int source, const std::string& path) { return std::to_string(source) + '\0' + path; }
-  const Part& part_of(const std::string& name) const { return parts_[std::hash<std::string>()(name) % kParts]; }
+  Part& part_of(const std::string& name) { return parts_[std::hash<std::string>()(name) % kParts]; }
   std::array<Part, kParts> parts_;
 };
 

@@ -42,6 +42,7 @@ Result<EvaluationResult> evaluate(const JobContext& job, std::vector<std::unique
   if (job.eval_samples.empty()) return result;
   const Dataset& data = job.eval_dataset();
   BatchPlanOptions plan_options = batch_plan_options(job.spec, job.config.vision, static_cast<int64_t>(job.eval_samples.size()));
+  plan_options.source_weights.clear();  // each sample is looked at once
   const BatchPlanner planner(data.index(), job.eval_samples, plan_options);
   std::map<std::pair<int64_t, int>, std::pair<int64_t, int>> replaced;
   if (options.shuffle_images) replaced = shuffled_images(data.index(), job.eval_samples);

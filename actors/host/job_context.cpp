@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/config/job_spec_parser.h"
+#include "base/data/source_weights.h"
 #include "base/program/gradient_buckets.h"
 #include "base/program/unit_memory.h"
 
@@ -37,13 +38,14 @@ Status open_data(JobContext& job) {
     const bool held_out = job.spec.eval.split > 0 && in_eval_split(samples[s], job.spec.eval.split);
     (held_out ? job.eval_samples : job.training_samples).push_back(static_cast<int64_t>(s));
   }
+  job.epoch_samples = epoch_size(job.data->index(), job.training_samples, source_weights(job.spec.data.sources));
   if (job.eval_data) {
     job.eval_samples.resize(job.eval_data->index().samples.size());
     for (size_t s = 0; s < job.eval_samples.size(); ++s) job.eval_samples[s] = static_cast<int64_t>(s);
   }
   if (job.spec.eval.max_samples > 0 && static_cast<int64_t>(job.eval_samples.size()) > job.spec.eval.max_samples)
     job.eval_samples.resize(static_cast<size_t>(job.spec.eval.max_samples));
-  if (job.training_samples.empty() && trains(a.mode))
+  if (job.epoch_samples == 0 && trains(a.mode))
     return invalid_argument("data.sources: no sample is left to train on");
   return {};
 }
@@ -83,7 +85,7 @@ Result<std::unique_ptr<JobContext>> make_job_context(HostControl& control) {
                       : record_training_loop(job->spec, gradient_bucket_counts(job->spec, job->config),
                                              encoder_row_bytes(job->spec, job->config.vision));
   job->evaluation = record_evaluation_loop(job->spec);
-  job->steps = training_steps(job->spec, static_cast<int64_t>(job->training_samples.size()));
+  job->steps = training_steps(job->spec, job->epoch_samples);
   return job;
 }
 

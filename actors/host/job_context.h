@@ -27,6 +27,7 @@ struct JobContext {
   std::unique_ptr<Dataset> data;           // data.sources or data.synthetic
   std::unique_ptr<Dataset> eval_data;      // eval.sources; null: the held-out split of `data`
   std::vector<int64_t> training_samples;   // usable for training
+  int64_t epoch_samples = 0;               // of a data epoch: each of these as often as its source's weight says
   std::vector<int64_t> eval_samples;       // of eval_data, or of data when eval_data is null
   int encoder = -1, decoder = -1;          // group numbers
   Program training, evaluation;

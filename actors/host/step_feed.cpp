@@ -200,7 +200,7 @@ StepFeed::StepFeed(const JobContext& job, std::vector<FeedMember> members, int64
       members_(std::move(members)),
       ahead_(std::max<size_t>(1, ahead)),
       planner_(job.data->index(), job.training_samples,
-               batch_plan_options(job.spec, job.config.vision, static_cast<int64_t>(job.training_samples.size()))),
+               batch_plan_options(job.spec, job.config.vision, job.epoch_samples)),
       next_(first_step),
       thread_([=, this] { run(first_step, last_step); }) {}
 

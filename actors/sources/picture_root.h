@@ -35,8 +35,8 @@ class PictureRoot {
   Result<MediaBytes> open(const std::string& path) const;
   /// The file that the path names; NotFound when it is no file of its own (a member, inline data).
   Result<std::string> file_of(const std::string& path) const;
-  /// A number that changes when the bytes behind a path do, by the file's number, size and times; 0 when there is no such
-  /// file. No byte is read.
+  /// A number that changes when the bytes behind a path do, by the file's number, size and times; 0 when there is no
+  /// such file. No byte is read.
   uint64_t stamp(const std::string& path) const;
 
  private:

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/config/scalars.h"
+#include "base/data/source_weights.h"
 
 namespace troupe {
 namespace {
@@ -40,13 +41,15 @@ Json data_to_json(const CheckpointData& data) {
           {"shuffle", data.shuffle},
           {"sort_window", data.sort_window},
           {"eval_split", data.eval_split},
+          {"source_weights", data.source_weights},
           {"index", data.index}};
 }
 
 CheckpointData data_from_json(const Json& json) {
   return {json.at("seed").get<uint64_t>(),     json.at("global_batch").get<int64_t>(),
           json.at("shuffle").get<bool>(),      json.at("sort_window").get<int64_t>(),
-          json.at("eval_split").get<double>(), json.at("index").get<std::string>()};
+          json.at("eval_split").get<double>(), json.value("source_weights", std::string()),
+          json.at("index").get<std::string>()};
 }
 
 /// The settings of two runs that differ: "training.seed 1 (this job: 2)".
@@ -60,6 +63,8 @@ std::string data_differences(const CheckpointData& saved, const CheckpointData& 
   compare("training.global_batch", std::to_string(saved.global_batch), std::to_string(wanted.global_batch));
   compare("data.shuffle", word(saved.shuffle), word(wanted.shuffle));
   compare("data.sort_window", std::to_string(saved.sort_window), std::to_string(wanted.sort_window));
+  const auto weights = [](const std::string& list) { return list.empty() ? "1 each" : "[" + list + "]"; };
+  compare("data.sources.weight", weights(saved.source_weights), weights(wanted.source_weights));
   compare("eval.split", number_text(saved.eval_split), number_text(wanted.eval_split));
   if (!saved.index.empty() && !wanted.index.empty())
     compare("records, tokenizer, chat template, pixel limits and sample lengths of digest", saved.index, wanted.index);
@@ -77,8 +82,13 @@ CheckpointManifest manifest_of_spec(const JobSpec& spec, int64_t step) {
     const bool sharded = g.zero > 0 && g.mesh.ranks() > 1;
     m.groups.push_back({g.name, g.mesh, g.zero, g.tp_sequence, sharded ? spec.training.bucket_bytes : 0});
   }
-  m.data = {
-      spec.training.seed, spec.training.global_batch, spec.data.shuffle, spec.data.sort_window, spec.eval.split, ""};
+  m.data = {spec.training.seed,
+            spec.training.global_batch,
+            spec.data.shuffle,
+            spec.data.sort_window,
+            spec.eval.split,
+            source_weights_text(spec.data.sources),
+            ""};
   return m;
 }
 

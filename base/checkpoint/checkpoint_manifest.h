@@ -33,7 +33,8 @@ struct CheckpointData {
   bool shuffle = true;
   int64_t sort_window = 0;
   double eval_split = 0;
-  std::string index;  // digest of the sample index; empty: not known yet, fits any
+  std::string source_weights;  // of data.sources; empty: each is 1
+  std::string index;           // digest of the sample index; empty: not known yet, fits any
 };
 
 struct CheckpointManifest {

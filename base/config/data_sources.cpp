@@ -28,6 +28,18 @@ void read_take(const Section& s, DataSource& source) {
     s.bad_value("take", n->describe(), "a fraction above 0.0 up to 1.0, or a number of records from 1");
 }
 
+constexpr double kMostWeight = 1000;
+
+void read_weight(const Section& s, DataSource& source) {
+  const YamlNode* n = s.find("weight");
+  if (!n) return;
+  const double weight = n->kind == YamlKind::kScalar && !n->quoted ? parse_number(n->text).value_or(0) : 0;
+  if (weight > 0 && weight <= kMostWeight)
+    source.weight = weight;
+  else
+    s.bad_value("weight", n->describe(), "a number above 0 up to " + number_text(kMostWeight));
+}
+
 /// A mapping of words to words.
 std::map<std::string, std::string> read_words(const Section& s, const std::string& key, const std::string& valid) {
   std::map<std::string, std::string> out;
@@ -92,6 +104,7 @@ void read_entry(const Section& entry, const RecordSpelling& shared, const std::s
   source.path = resolve_path(source.path, folder);
   if (root_given) source.image_root = resolve_path(source.image_root, folder);
   read_take(entry, source);
+  read_weight(entry, source);
   source.spelling = merged(read_spelling(entry), shared);
   const auto names = dataset_names(entry);
   if (!entry.has("datasets")) {
@@ -108,6 +121,7 @@ void read_entry(const Section& entry, const RecordSpelling& shared, const std::s
       found.take_fraction = source.take_fraction;
       found.take_records = source.take_records;
     }
+    found.weight = source.weight;
     found.spelling = merged(source.spelling, found.spelling);
     found.key = source.key;
     out.push_back(std::move(found));

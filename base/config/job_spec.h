@@ -66,6 +66,7 @@ struct DataSource {
   int64_t take_records = -1;  // >= 0: that many records instead of the fraction
   RecordSpelling spelling = {};
   std::string key = {};  // where the spec names it, such as "data.sources[0]"
+  double weight = 1;     // how often each of its records counts in a data epoch; of data.sources only
 };
 
 struct SyntheticData {

@@ -110,7 +110,7 @@ std::string words_text(const std::string& before, const std::map<std::string, st
   return out.empty() ? out : before + "{" + out + "}";
 }
 
-void write_sources(const std::vector<DataSource>& sources, Writer& w) {
+void write_sources(const std::vector<DataSource>& sources, bool weighted, Writer& w) {
   if (sources.empty()) return;
   w.open("sources");
   for (const DataSource& d : sources) {
@@ -118,14 +118,14 @@ void write_sources(const std::vector<DataSource>& sources, Writer& w) {
     std::string take = d.take_records >= 0 ? std::to_string(d.take_records) : number_text(d.take_fraction);
     if (d.take_records < 0 && take.find_first_of(".e") == std::string::npos) take += ".0";
     w.item("{path: " + quoted(d.path) + ", image_root: " + quoted(d.image_root) + ", take: " + take +
-           words_text(", columns: ", d.spelling.columns) + words_text(", roles: ", d.spelling.roles) + "}");
+           (weighted ? ", weight: " + number_text(d.weight) : "") + words_text(", columns: ", d.spelling.columns) + words_text(", roles: ", d.spelling.roles) + "}");
   }
   w.close();
 }
 
 void write_data(const DataSpec& d, Writer& w) {
   w.open("data");
-  write_sources(d.sources, w);
+  write_sources(d.sources, /*weighted=*/true, w);
   if (d.synthetic)
     w.put("synthetic",
           "{images: " + std::to_string(d.synthetic->images) + ", pixels: " + std::to_string(d.synthetic->width) + "x" +
@@ -195,7 +195,7 @@ std::string job_spec_to_yaml(const JobSpec& s) {
   write_data(s.data, w);
   w.open("eval");
   w.put("split", s.eval.split);
-  write_sources(s.eval.sources, w);
+  write_sources(s.eval.sources, /*weighted=*/false, w);
   w.put("every", s.eval.every);
   w.put("max_samples", s.eval.max_samples);
   w.close();

@@ -147,6 +147,7 @@ const KeyTable& job_spec_keys() {
       {"data.sources.[].path"},
       {"data.sources.[].image_root"},
       {"data.sources.[].take"},
+      {"data.sources.[].weight"},
       {"data.sources.[].columns.*"},
       {"data.sources.[].roles.*"},
       {"data.sources.[].datasets"},

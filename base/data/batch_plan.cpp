@@ -6,19 +6,12 @@
 #include <numeric>
 #include <set>
 
+#include "base/data/draw.h"
+#include "base/data/source_weights.h"
 #include "base/mesh/mesh.h"
 
 namespace troupe {
 namespace {
-
-/// SplitMix64 (Steele, Lea, Flood 2014): a counter-based stream, so that an epoch's order needs nothing but (seed,
-/// epoch).
-uint64_t mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15ULL;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
 
 /// Longest first, each item onto the lane that has least so far and fewer than `most` items; ties go to the lower lane
 /// and the earlier item. Items of a lane are ascending. Source: Graham, Bounds on Multiprocessing Timing Anomalies
@@ -74,6 +67,7 @@ BatchPlanOptions batch_plan_options(const JobSpec& spec, const VisionConfig& con
     o.vision_lanes = vision->mesh.size(Axis::kDp);
     o.unit_images = vision->unit_images;
   }
+  o.source_weights = source_weights(spec.data.sources);
   if (spec.training.epochs) o.total_samples = std::llround(*spec.training.epochs * static_cast<double>(samples));
   return o;
 }
@@ -101,23 +95,19 @@ std::vector<std::vector<int>> StepPlan::feeds() const {
 }
 
 BatchPlanner::BatchPlanner(const SampleIndex& index, std::vector<int64_t> usable, const BatchPlanOptions& options)
-    : index_(index), usable_(std::move(usable)), options_(options) {
-  TROUPE_CHECK(!usable_.empty());
+    : index_(index),
+      usable_(std::move(usable)),
+      options_(options),
+      epoch_size_(epoch_size(index_, usable_, options_.source_weights)) {
+  TROUPE_CHECK(epoch_size_ > 0);
 }
 
 const std::vector<int64_t>& BatchPlanner::epoch_order(int64_t epoch) {
   const auto slot = static_cast<size_t>(epoch & 1);
   if (cached_epoch_[slot] != epoch) {
-    std::vector<int64_t> order(usable_.size());
-    std::iota(order.begin(), order.end(), int64_t{0});
+    std::vector<int64_t> order = epoch_samples(index_, usable_, options_.source_weights, options_.seed, epoch);
     const uint64_t stream = mix(mix(options_.seed) ^ static_cast<uint64_t>(epoch));
-    if (options_.shuffle) {
-      for (size_t i = order.size() - 1; i > 0; --i) {
-        const uint64_t draw = mix(stream + static_cast<uint64_t>(i));
-        std::swap(order[i], order[draw % (i + 1)]);
-      }
-    }
-    for (int64_t& o : order) o = usable_[static_cast<size_t>(o)];
+    if (options_.shuffle) shuffle(order, stream);
     if (options_.sort_window > 0) sort_windows(order, mix(stream));
     cached_[slot] = std::move(order);
     cached_epoch_[slot] = epoch;
@@ -126,7 +116,7 @@ const std::vector<int64_t>& BatchPlanner::epoch_order(int64_t epoch) {
 }
 
 StepPlan BatchPlanner::plan(int64_t step) {
-  const auto n = static_cast<int64_t>(usable_.size());
+  const int64_t n = epoch_size_;
   const int64_t begin = (step - 1) * options_.global_batch;
   int64_t end = begin + options_.global_batch;
   if (options_.total_samples >= 0) end = std::min(end, options_.total_samples);

@@ -27,16 +27,18 @@ struct BatchPlanOptions {
   /// What a patch costs more for each patch of its frame (full attention), as a part of what it costs alone.
   double frame_cost = 0;
   int64_t total_samples = -1;  // the stream ends here (training.epochs); -1: never
+  /// How often each sample of a source comes in a data epoch, by source; empty: once.
+  std::vector<double> source_weights;
 };
 
-/// The options that a job spec asks for. `samples`: usable samples of the training set.
+/// The options that a job spec asks for. `samples`: of a data epoch of the training set (epoch_size).
 BatchPlanOptions batch_plan_options(const JobSpec& spec, const VisionConfig& vision, int64_t samples);
 /// BatchPlanOptions::frame_cost of an encoder, by floating-point operations.
 double frame_cost(const VisionConfig& vision);
 /// What an image costs the encoder, in patches without full attention.
 double image_cost(const IndexedImage& grid, double frame_cost);
 /// Steps of the whole training: training.steps, or every sample of training.epochs once (the last batch may be
-/// smaller).
+/// smaller). `samples`: of a data epoch.
 int64_t training_steps(const JobSpec& spec, int64_t samples);
 
 /// An image of a step. Rows are merged tokens, numbered over the whole step in reading order.
@@ -72,7 +74,8 @@ struct StepPlan {
   std::vector<std::vector<int>> feeds() const;
 };
 
-/// Plans steps of the sample stream: data epoch after data epoch, each a permutation by (seed, data epoch). Owner
+/// Plans steps of the sample stream: data epoch after data epoch, each a permutation by (seed, data epoch) of what
+/// epoch_samples gives. Owner
 /// thread only (it keeps the permutations in use).
 class BatchPlanner {
  public:
@@ -101,6 +104,7 @@ class BatchPlanner {
   const SampleIndex& index_;
   std::vector<int64_t> usable_;
   BatchPlanOptions options_;
+  int64_t epoch_size_;
   int64_t cached_epoch_[2] = {-1, -1};
   std::vector<int64_t> cached_[2];
 };

@@ -5,7 +5,8 @@
 
 #include "base/data/sample_index.h"
 
-// Opens an index and looks at every sample: {"seconds": of opening, "samples", "tokens", "memory_mb": the most that was resident}.
+// Opens an index and looks at every sample: {"seconds": of opening, "samples", "tokens", "memory_mb": the most that was
+// resident}.
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;

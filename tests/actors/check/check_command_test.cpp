@@ -93,6 +93,19 @@ TEST_CASE("What the job's keys are refused for is said where they were written, 
   CHECK(job.check({"--plan", plan}).err.find("troupe check: mine.yaml:3: key 'data.sources[0].image_root': ") == 0);
 }
 
+TEST_CASE("C11: too few samples, and a split that holds out nothing, are refused as a run refuses them") {
+  Job job({kGood, kText});
+  job.spec.eval.split = 0.001;
+  job.spec.training.global_batch = 3;
+  const auto json = nlohmann::json::parse(job.check({"--json"}).out);
+  CHECK(json.at("usable") == false);
+  REQUIRE(json.at("refused").size() == 2);
+  CHECK(json.at("refused")[0].get<std::string>().find(
+            "key 'training.global_batch': value 3, but the data have 2 samples") == 0);
+  CHECK(json.at("refused")[1] ==
+        "key 'eval.split': value 0.001 holds out 0 of 2 samples; valid: a larger fraction, or eval.sources");
+}
+
 TEST_CASE("A preview shows exactly the answers as supervised and the grid of each image") {
   Job job({kGood, kText});
   const Answer answer = job.check({"--show", "2"});

@@ -36,7 +36,7 @@ JobSpec spec_of(int64_t batch) {
 
 TEST_CASE("lengths, images and steps are counted") {
   const SampleIndex index = index_of({1, 3, 4, 7, 8, 20});
-  const DataReport report = make_data_report(spec_of(4), {}, index);
+  const DataReport report = make_data_report(spec_of(4), {}, {}, index);
   CHECK(report.samples == 6);
   CHECK(report.text_only == 3);
   CHECK(report.without_target == 1);
@@ -62,7 +62,7 @@ TEST_CASE(
   JobSpec lanes = spec_of(4), tensors = spec_of(4);
   lanes.groups[1].mesh.set(Axis::kDp, 2);
   tensors.groups[1].mesh.set(Axis::kTp, 2);
-  const DataReport a = make_data_report(lanes, {}, index), b = make_data_report(tensors, {}, index);
+  const DataReport a = make_data_report(lanes, {}, {}, index), b = make_data_report(tensors, {}, {}, index);
   CHECK(a.steps == b.steps);
   CHECK(a.batch_tokens == b.batch_tokens);
   CHECK(a.text_units == 2);
@@ -77,7 +77,7 @@ TEST_CASE("bad records are grouped by what they have in common and the first twe
         {"a.jsonl", i + 1, i, "r" + std::to_string(i), "image 'x" + std::to_string(i) + ".jpg' does not exist"});
   index.bad.push_back({"a.jsonl", 40, 39, "r39", "2 <image> placeholders in the user turns, but 1 image"});
   index.total_records = 28;
-  const DataReport report = make_data_report(spec_of(1), {}, index);
+  const DataReport report = make_data_report(spec_of(1), {}, {}, index);
   REQUIRE(report.groups.size() == 2);
   CHECK(report.groups[0].records == 25);
   CHECK(report.groups[0].reason == "image '...' does not exist");
@@ -91,24 +91,24 @@ TEST_CASE("bad records are grouped by what they have in common and the first twe
   CHECK(report_json(report, index)["bad_records"].size() == 26);
 }
 
-TEST_CASE("C11: data that are too few or hold bad records are refused as the spec says") {
-  SampleIndex index = index_of({5, 5, 5});
-  JobSpec spec = spec_of(8);
-  CHECK(refusals(spec, make_data_report(spec, {}, index)) ==
-        std::vector<std::string>{"key 'training.global_batch': value 8, but the data have 3 samples to "
-                                 "train on; valid: at most 3, or more samples"});
-  spec = spec_of(3);
-  CHECK(refusals(spec, make_data_report(spec, {}, index)).empty());
-  spec.training.steps.reset();
-  spec.training.epochs = 2;
-  spec.debug.steps = {3};
-  CHECK(refusals(spec, make_data_report(spec, {}, index)) ==
-        std::vector<std::string>{"key 'debug.dump.steps': value 3 is behind the last step, 2; valid: 1 to 2"});
-  spec.debug.steps = {2};
-  index.bad.push_back({"a", 1, 3, "x", "why"});
-  CHECK(refusals(spec, make_data_report(spec, {}, index)).size() == 1);
-  spec.data.on_bad_record = OnBadRecord::kSkip;
-  CHECK(refusals(spec, make_data_report(spec, {}, index)).empty());
+TEST_CASE("Sources are listed with their weights and what they come to in a pass") {
+  SampleIndex index = index_of({5, 6, 7, 8, 9, 10});
+  IndexedSample other;
+  other.source = 1;
+  other.tokens = 4;
+  for (int i = 0; i < 4; ++i) index.samples.push_back(other);
+  JobSpec spec = spec_of(4);
+  spec.data.sources = {{"a.jsonl", "", 1, -1}, {"b.jsonl", "", 1, -1}};
+  spec.data.sources[0].weight = 0.5;
+  spec.data.sources[1].weight = 2.25;
+  const DataReport report = make_data_report(spec, spec.data.sources, {}, index);
+  CHECK(report.epoch_samples == 3 + 9);
+  CHECK(report.steps == 6);
+  const std::string text = report_text(report);
+  CHECK(text.find("  a.jsonl: 6 samples, weight 0.5, 3 in a pass\n  b.jsonl: 4 samples, weight 2.25, 9 in a pass\n") !=
+        std::string::npos);
+  CHECK(text.find("  12 samples in a pass over the data\n") != std::string::npos);
+  CHECK(report_json(report, index)["sources"][1]["epoch_samples"] == 9);
 }
 
 }  // namespace

@@ -182,7 +182,8 @@ TEST_CASE("Progress ends with all records done") {
   IndexRun run;
   run.progress = [&](const IndexProgress& progress) { last = progress; };
   const std::string file = data.source(record("a"));
-  REQUIRE(build_sample_index(data.spec, {{file, "", 1, -1}}, fixture::path("model"), fixture::model_config(), run).ok());
+  REQUIRE(
+      build_sample_index(data.spec, {{file, "", 1, -1}}, fixture::path("model"), fixture::model_config(), run).ok());
   CHECK(last.records == 1);
   CHECK(last.total_bytes == static_cast<int64_t>(record("a").size()));
   CHECK(last.done_bytes == last.total_bytes);
@@ -193,8 +194,8 @@ TEST_CASE("Progress ends with all records done") {
 
 TEST_CASE("A source that does not exist and pixel limits that cross are refused by name") {
   Data data;
-  const auto missing = build_sample_index(data.spec, {{"/nowhere/a.json", "", 1, -1}}, fixture::path("model"),
-                                          fixture::model_config());
+  const auto missing =
+      build_sample_index(data.spec, {{"/nowhere/a.json", "", 1, -1}}, fixture::path("model"), fixture::model_config());
   REQUIRE_FALSE(missing.ok());
   CHECK(missing.error().message.find("/nowhere/a.json") != std::string::npos);
   data.spec.min_pixels = 1000000;

@@ -65,7 +65,8 @@ void check_equal(const SampleIndex& a, const SampleIndex& b) {
 
 TEST_CASE("A second index of the same data reads no record and is the same to the byte") {
   Cached data;
-  const std::string file = data.source(record_lines(0, 3 * kBlock + 7) + "{\"id\": \"broken\n" + record("z", "gone.png"));
+  const std::string file =
+      data.source(record_lines(0, 3 * kBlock + 7) + "{\"id\": \"broken\n" + record("z", "gone.png"));
   const auto first = data.index({file});
   CHECK(data.last.blocks == 4);
   CHECK(data.last.cached_blocks == 0);
@@ -152,7 +153,9 @@ TEST_CASE("What decides tokens or grids decides what is taken from the cache; li
   }
 }
 
-TEST_CASE("A picture that changed is looked at again, one that only got another date costs its header, one that came back counts") {
+TEST_CASE(
+    "A picture that changed is looked at again, one that only got another date costs its header, one that came back "
+    "counts") {
   Cached data;
   const std::string file = data.source(record("a", "rgb.png") + "\n" + record("b", "late.png") + "\n" + record("c"));
   const auto before = data.index({file});
@@ -227,7 +230,8 @@ TEST_CASE("A damaged file of the cache is never believed, wherever the damage is
   damaged(good.substr(0, good.size() - 1));
   damaged(good + "x");
   // Magic, checksum, key, number of records, a kind, tokens, an id, and the end.
-  for (const size_t at : {size_t{0}, size_t{9}, size_t{20}, size_t{33}, size_t{40}, size_t{42}, size_t{60}, good.size() - 1}) {
+  for (const size_t at :
+       {size_t{0}, size_t{9}, size_t{20}, size_t{33}, size_t{40}, size_t{42}, size_t{60}, good.size() - 1}) {
     INFO(at);
     std::string bytes = good;
     bytes[at] = static_cast<char>(bytes[at] ^ 0x10);
@@ -276,7 +280,8 @@ TEST_CASE("Two processes that index the same data at once come to the same index
   CHECK(data.last.cached_blocks == 12);
 }
 
-TEST_CASE("Beyond the limit the blocks that were used longest ago go, and what a killed writer left goes after a while") {
+TEST_CASE(
+    "Beyond the limit the blocks that were used longest ago go, and what a killed writer left goes after a while") {
   Cached data;
   const std::string one = data.source(record_lines(0, kBlock), "one.jsonl"),
                     two = data.source(record_lines(0, kBlock), "two.jsonl");
@@ -284,7 +289,8 @@ TEST_CASE("Beyond the limit the blocks that were used longest ago go, and what a
   const auto bytes = static_cast<int64_t>(fs::file_size(data.files()[0]));
   data.index({two});
   REQUIRE(data.files().size() == 2);
-  for (const auto& path : data.files()) fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(5));
+  for (const auto& path : data.files())
+    fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(5));
   data.index({one});  // used just now
   const std::string left = data.scratch.write("cache/ab/x.block.tmp1-2-3", "half"),
                     young = data.scratch.write("cache/ab/y.block.tmp1-2-4", "half");

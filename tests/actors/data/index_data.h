@@ -41,7 +41,8 @@ inline std::string record(const std::string& id, const std::string& image = "", 
 /// Records FIRST, FIRST + 1, ..., a line each, every third with a picture.
 inline std::string record_lines(int first, int count) {
   std::string text;
-  for (int i = first; i < first + count; ++i) text += record("r" + std::to_string(i), i % 3 == 0 ? "rgb.png" : "") + "\n";
+  for (int i = first; i < first + count; ++i)
+    text += record("r" + std::to_string(i), i % 3 == 0 ? "rgb.png" : "") + "\n";
   return text;
 }
 

@@ -68,6 +68,7 @@ inline std::unique_ptr<JobContext> small_job(HostControl& control, JobSpec spec,
   for (size_t s = 0; s < job->data->index().samples.size(); ++s)
     job->training_samples.push_back(static_cast<int64_t>(s));
   job->eval_samples = job->training_samples;
+  job->epoch_samples = static_cast<int64_t>(job->training_samples.size());
   job->encoder = 0;
   job->decoder = 1;
   job->training = record_training_loop(job->spec, gradient_bucket_counts(job->spec, job->config),

@@ -101,8 +101,7 @@ struct Data {
   fixture::Scratch scratch;
   DataSpec spec;
   SampleIndex index(const std::string& path, const std::string& root) {
-    auto built =
-        build_sample_index(spec, {{path, root, 1, -1}}, fixture::path("model"), fixture::model_config());
+    auto built = build_sample_index(spec, {{path, root, 1, -1}}, fixture::path("model"), fixture::model_config());
     INFO((built.ok() ? "" : built.error().to_string()));
     REQUIRE(built.ok());
     return std::move(built).value();

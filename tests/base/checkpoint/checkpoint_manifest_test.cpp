@@ -14,7 +14,7 @@ CheckpointManifest two_groups() {
   m.dtype = "bf16";
   m.groups = {{"vision", Mesh().set(Axis::kDp, 2).set(Axis::kSp, 2), 1, false},
               {"text", Mesh().set(Axis::kTp, 2), 0, true, 4096}};
-  m.data = {7, 8, false, 4, 0.1, "abc"};
+  m.data = {7, 8, false, 4, 0.1, "", "abc"};
   m.files = {{"vision-0.safetensors", 123, "00ff00ff00ff00ff"}};
   return m;
 }
@@ -91,8 +91,10 @@ TEST_CASE("a resume on other data or in another order is refused and each settin
   CHECK(refusal([](CheckpointData& d) { d.index = "abd"; }) ==
         head + "records, tokenizer, chat template, pixel limits and sample lengths of digest abc (this job: abd)" +
             tail);
-  CHECK(refusal([](CheckpointData& d) { d = {7, 8, true, 0, 0.2, "abc"}; }) ==
+  CHECK(refusal([](CheckpointData& d) { d = {7, 8, true, 0, 0.2, "", "abc"}; }) ==
         head + "data.shuffle false (this job: true), data.sort_window 4 (this job: 0), eval.split 0.1 (this job: 0.2)" +
             tail);
+  CHECK(refusal([](CheckpointData& d) { d.source_weights = "1, 0.5"; }) ==
+        head + "data.sources.weight 1 each (this job: [1, 0.5])" + tail);
   CHECK(refusal([](CheckpointData& d) { d.index.clear(); }) == "accepted");  // not known yet
 }

@@ -51,6 +51,26 @@ TEST_CASE("Columns and roles of data are shared, and a source's own go before th
   }
 }
 
+TEST_CASE("A source's weight is a number above 0, is kept in the resolved job, and is for training only") {
+  const Folder folder;
+  const auto spec = folder.parse("  sources: [{path: a.json}, {path: b.json, weight: 2.5}]\n");
+  REQUIRE(spec.ok());
+  CHECK(spec->data.sources[0].weight == 1);
+  CHECK(spec->data.sources[1].weight == 2.5);
+  const auto again = parse_job_spec(job_spec_to_yaml(*spec), "/again.yaml");
+  REQUIRE(again.ok());
+  CHECK(again->data.sources[1].weight == 2.5);
+  for (const char* bad : {"0", "-1", "1001", "x", "'2'", "[1]"}) {
+    const auto refused = folder.parse(std::string("  sources: [{path: a.json, weight: ") + bad + "}]\n");
+    INFO(bad);
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.error().to_string().find("a number above 0 up to 1000") != std::string::npos);
+  }
+  const auto held = folder.parse("  sources: [{path: a.json}]\neval: {sources: [{path: b.json, weight: 2}]}\n");
+  REQUIRE_FALSE(held.ok());
+  CHECK(held.error().to_string().find("weight") != std::string::npos);
+}
+
 TEST_CASE("Unknown columns and speakers are refused with what is valid") {
   const Folder folder;
   const auto column = folder.parse("  sources: [{path: a.json, columns: {turn: x}}]\n");

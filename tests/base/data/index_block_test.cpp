@@ -39,7 +39,8 @@ TEST_CASE("A block comes back as it was written") {
   CHECK(encode_block(kKey, *back) == bytes);
 }
 
-TEST_CASE("A block is refused under another key, for another number of records, cut anywhere and with any byte changed") {
+TEST_CASE(
+    "A block is refused under another key, for another number of records, cut anywhere and with any byte changed") {
   const std::string bytes = encode_block(kKey, entries());
   CHECK(decode_block(bytes, {1, 3}, 3).error().message == "is another block");
   CHECK(decode_block(bytes, kKey, 4).error().message == "has another number of records");
