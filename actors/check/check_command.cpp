@@ -68,6 +68,7 @@ struct Data {
   IndexProgress looked;  // at data.sources
   std::unique_ptr<SampleReader> reader;
   nlohmann::json slots = nlohmann::json::array();
+  std::vector<std::string> warnings;  // of the plan
 };
 
 /// The job, its model's shapes, and what the plan says of slots and of where the job's keys were written.
@@ -81,6 +82,7 @@ Result<Data> read_job(const Arguments& a) {
     const auto parsed = nlohmann::json::parse(plan, nullptr, false);
     if (!parsed.is_object() || !parsed.contains("slots")) return invalid_argument(a.plan + " is no plan");
     d.slots = parsed.at("slots");
+    d.warnings = parsed.value("warnings", std::vector<std::string>());
     if (parsed.contains("places"))
       d.spec.places = KeyPlaces(parsed.at("places").get<std::map<std::string, std::string>>());
   }
@@ -135,8 +137,7 @@ Status write_page(const Arguments& a, const Data& d, const std::string& report) 
   TROUPE_ASSIGN(const auto previews, previews_of(d, a.show > 0 ? a.show : kHtmlSamples));
   std::vector<std::string> bad;
   for (const SampleIndex* index : {&d.index, &d.eval})
-    for (const BadRecord& b : index->bad)
-      bad.push_back(b.to_string());
+    for (const BadRecord& b : index->bad) bad.push_back(b.to_string());
   TROUPE_ASSIGN(const std::string page, html_page("troupe check " + d.spec.name, report, bad, previews, d.reader.get(),
                                                   d.config.vision.merge_size));
   std::ofstream out(a.html, std::ios::binary);
@@ -163,12 +164,15 @@ Result<int> run(int argc, char** argv) {
     if (has_eval) j["eval"] = report_json(make_data_report(d.spec, d.spec.eval.sources, d.config, d.eval), d.eval);
     j["usable"] = why.empty();
     j["refused"] = why;
+    j["warnings"] = d.warnings;
     std::cout << j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
   } else {
     std::cout << printable(bad_records_text(d.index) + bad_records_text(d.eval), /*keep_lines=*/true);
     for (const auto& [source, preview] : previews)
       std::cout << preview_text(preview, d.config.vision.merge_size, isatty(STDOUT_FILENO) == 1);
     std::cout << text << std::flush;
+    for (const std::string& warning : d.warnings)
+      std::cerr << "warning: " << printable(warning, /*keep_lines=*/false) << std::endl;
     for (const std::string& reason : why) std::cerr << "troupe check: " << reason << std::endl;
   }
   return why.empty() ? 0 : kRefused;

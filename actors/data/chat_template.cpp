@@ -11,6 +11,7 @@
 #include "actors/jinja/template.h"
 #include "base/json_text.h"
 #include "base/mapped_file.h"
+#include "base/model/chat_template_files.h"
 
 namespace troupe {
 namespace {
@@ -19,26 +20,6 @@ using Json = nlohmann::json;
 
 constexpr const char* kValid =
     "; valid: a template that writes <|im_start|>ROLE, newline, text, <|im_end|>, newline, turn by turn";
-
-/// The template in a JSON file's key chat_template: a string, or a list of named ones of which "default" counts.
-Result<std::optional<std::string>> template_in_json(const std::string& path) {
-  if (!std::filesystem::exists(path)) return std::optional<std::string>();
-  TROUPE_ASSIGN(const auto file, MappedFile::open(path));
-  const Result<Json> parsed = parse_json(file->bytes());
-  if (!parsed.ok()) return invalid_argument(path + " " + parsed.error().message);
-  try {
-    const Json& root = *parsed;
-    const Json found = root.is_object() ? root.value("chat_template", Json()) : Json();
-    if (found.is_string()) return std::optional(found.get<std::string>());
-    if (found.is_null()) return std::optional<std::string>();
-    for (const auto& item : found.is_array() ? found : Json::array())
-      if (item.value("name", std::string()) == "default") return std::optional(item.at("template").get<std::string>());
-    return invalid_argument(
-        path + ": key 'chat_template': neither a string nor a list of named ones with one named 'default'");
-  } catch (const Json::exception& e) {
-    return invalid_argument(path + " holds no chat_template that is understood: " + json_complaint(e));
-  }
-}
 
 /// A special token as a JSON file states it: its text, null for none, nothing when the file does not say.
 Result<std::optional<Json>> stated_token(const std::string& path, const std::string& name) {
@@ -77,8 +58,8 @@ Result<nlohmann::ordered_json> tokens_for(const jinja::Template& chat_template, 
   return tokens;
 }
 
-/// As default_system_of, for a template's text.
-Result<std::optional<std::string>> judged(const std::string& text, const std::string& folder) {
+/// A template's text as a form that has passed the probes.
+Result<std::shared_ptr<const TemplateForm>> judged(const std::string& text, const std::string& folder) {
   if (const size_t at = first_invalid_utf8(text); at != std::string::npos)
     return invalid_argument("is not UTF-8 at byte " + std::to_string(at));
   const auto parsed = jinja::Template::parse(text);
@@ -86,33 +67,34 @@ Result<std::optional<std::string>> judged(const std::string& text, const std::st
     return invalid_argument(
         (parsed.error().code == ErrorCode::kUnimplemented ? "has what is not understood: " : "cannot be read: ") +
         parsed.error().message);
-  TROUPE_ASSIGN(const nlohmann::ordered_json tokens, tokens_for(*parsed, folder));
-  return default_system_of(*parsed, tokens);
+  TROUPE_ASSIGN(nlohmann::ordered_json tokens, tokens_for(*parsed, folder));
+  auto form = std::make_shared<TemplateForm>(*parsed, std::move(tokens));
+  TROUPE_RETURN_IF_ERROR(probe(*form));
+  return std::shared_ptr<const TemplateForm>(std::move(form));
 }
 
 }  // namespace
 
+Status ChatTemplate::check(const Record& record) const {
+  if (form == nullptr) return {};
+  const Contents contents = has_images(record.turns) ? Contents::kQuestionParts : Contents::kStrings;
+  const Status same = form->check(record.turns, contents, "it");
+  return same.ok() ? same : invalid_argument("the chat template " + same.error().message);
+}
+
 Result<ChatTemplate> read_chat_template(const std::string& folder) {
-  std::optional<std::string> text;
+  TROUPE_ASSIGN(const ChatTemplateFiles files, find_chat_templates(folder));
   ChatTemplate result;
-  const std::string jinja = folder + "/chat_template.jinja";
-  if (std::filesystem::exists(jinja)) {
-    TROUPE_ASSIGN(const auto file, MappedFile::open(jinja));
-    text = std::string(file->bytes());
-    result.source = jinja;
-  }
-  for (const char* name : {"/chat_template.json", "/tokenizer_config.json"}) {
-    if (text) break;
-    TROUPE_ASSIGN(text, template_in_json(folder + name));
-    if (text) result.source = folder + name;
-  }
-  if (!text) return result;
-  const auto system = judged(*text, folder);
-  if (!system.ok())
-    return invalid_argument(result.source + (result.source == jinja ? "" : ": key 'chat_template'") +
-                            ": the chat template " + system.error().message + kValid);
-  result.default_system = *system;
-  result.hash = XXH3_64bits(text->data(), text->size());
+  if (!files.taken) return result;
+  result.source = files.taken->file;
+  const std::string& text = files.taken->text;
+  auto form = judged(text, folder);
+  if (!form.ok())
+    return invalid_argument(result.source + (files.taken->is_key ? ": key 'chat_template'" : "") +
+                            ": the chat template " + form.error().message + kValid);
+  result.form = std::move(*form);
+  result.default_system = result.form->default_system();
+  result.hash = XXH3_64bits(text.data(), text.size());
   return result;
 }
 

@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
+#include "actors/data/record.h"
+#include "actors/data/template_form.h"
 #include "base/result.h"
 
 namespace troupe {
@@ -14,11 +17,16 @@ struct ChatTemplate {
   std::optional<std::string> default_system = "You are a helpful assistant.";
   std::string source;  // the file it was read from; empty: the folder has none and the default form is used
   uint64_t hash = 0;   // of the template's text
+  std::shared_ptr<const TemplateForm> form;  // the template itself; null: the folder has none
+
+  /// Whether the template, where the folder has one, writes a record's turns as the form does. InvalidArgument with the
+  /// first difference. Thread-safe. Cost: one rendering.
+  Status check(const Record& record) const;
 };
 
-/// Looks for a template in chat_template.jinja, chat_template.json and tokenizer_config.json, and runs it on the chats
-/// of template_probes.h. InvalidArgument when it writes one of them in another way than the Qwen form or cannot be run;
-/// it names the file, the chat and where they differ, or the construct and its line.
+/// Takes the template that find_chat_templates finds, and runs it on the chats of template_probes.h. InvalidArgument
+/// when it writes one of them in another way than the Qwen form or cannot be run; it names the file, the chat and where
+/// they differ, or the construct and its line.
 Result<ChatTemplate> read_chat_template(const std::string& folder);
 
 }  // namespace troupe

@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kFormat = 2;
+constexpr int kFormat = 3;
 constexpr std::array<Axis, kAxisCount> kAxes = {Axis::kDp, Axis::kPp, Axis::kCp, Axis::kSp, Axis::kTp};
 
 Json group_to_json(const CheckpointGroup& group) {

@@ -14,6 +14,7 @@
 #include "base/config/scalars.h"
 #include "base/config/synthetic_shape.h"
 #include "base/json_text.h"
+#include "base/model/chat_template_files.h"
 #include "base/regular_file.h"
 #include "base/safetensors/model_folder.h"
 
@@ -275,8 +276,11 @@ void check_text_files(JobSpec& spec, const Section& model) {
     spec.warnings.push_back(path + ": has no preprocessor_config.json; the original processor's defaults are used");
   if (!fs::exists(path + "/generation_config.json", ec))
     spec.warnings.push_back(path + ": has no generation_config.json; the export will have none either");
-  if (!fs::exists(path + "/chat_template.json", ec) && !fs::exists(path + "/chat_template.jinja", ec))
+  const Result<ChatTemplateFiles> templates = find_chat_templates(path);
+  if (!templates.ok()) return model.fail("path", templates.error().message);
+  if (!templates->taken)
     spec.warnings.push_back(path + ": has no chat template file; the export will have none either");
+  if (!templates->others.empty()) spec.warnings.push_back(templates->warning());
 }
 
 /// Reads headers only, so that a truncated or foreign file is refused in no time.

@@ -200,8 +200,9 @@ void read_template(const std::string& bytes) {
   if (first_invalid_utf8(bytes) != std::string::npos) return;
   const auto parsed = jinja::Template::parse(bytes);
   if (!parsed.ok()) return;
-  const auto system = default_system_of(*parsed, {{"eos_token", "<|im_end|>"}});
-  const std::string& said = system.ok() ? system->value_or("") : system.error().message;
+  TemplateForm form(*parsed, {{"eos_token", "<|im_end|>"}});
+  const Status probed = probe(form);
+  const std::string said = probed.ok() ? form.default_system().value_or("") : probed.error().message;
   if (first_invalid_utf8(said) != std::string::npos) std::abort();
 }
 

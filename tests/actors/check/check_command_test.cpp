@@ -89,6 +89,9 @@ TEST_CASE("What the job's keys are refused for is said where they were written, 
       R"({"slots": [], "places": {"": "mine.yaml:1", "training": "mine.yaml:6", "data.sources": "mine.yaml:3"}})");
   CHECK(job.check({"--plan", plan})
             .err.find("troupe check: mine.yaml:6: key 'training.global_batch': value 2, but the data have 1") == 0);
+  const std::string warned = job.scratch.write("warned.json", R"({"slots": [], "warnings": ["m: has two templates"]})");
+  CHECK(job.check({"--plan", warned}).err.find("warning: m: has two templates\n") == 0);
+  CHECK(nlohmann::json::parse(job.check({"--plan", warned, "--json"}).out).at("warnings")[0] == "m: has two templates");
   job.spec.data.sources[0].image_root = plan;
   CHECK(job.check({"--plan", plan}).err.find("troupe check: mine.yaml:3: key 'data.sources[0].image_root': ") == 0);
 }

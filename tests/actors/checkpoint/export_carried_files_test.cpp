@@ -21,7 +21,9 @@ struct Carried {
     options.source_folder = folder.path();
     fs::create_directories(target);
   }
-  void add(const std::string& name, const std::string& text) const { std::ofstream(folder.path() + "/" + name) << text; }
+  void add(const std::string& name, const std::string& text) const {
+    std::ofstream(folder.path() + "/" + name) << text;
+  }
   nlohmann::json json(const std::string& name) const { return nlohmann::json::parse(bytes_of(target + "/" + name)); }
 };
 
@@ -30,11 +32,14 @@ struct Carried {
 TEST_CASE("everything but weights is carried along unchanged") {
   Carried c;
   c.add("chat_template.jinja", "{{ messages }}");
+  fs::create_directories(c.folder.path() + "/additional_chat_templates");
+  c.add("additional_chat_templates/tool_use.jinja", "{{ tools }}");
   c.add("pytorch_model.bin", "old weights");
   c.add("model.safetensors.index.json", "{}");
   c.add(".cache", "hidden");
   REQUIRE(checkpoint::carry_files(c.options, c.target, nullptr).ok());
-  for (const char* name : {"config.json", "tokenizer.json", "preprocessor_config.json", "chat_template.jinja"})
+  for (const char* name : {"config.json", "tokenizer.json", "preprocessor_config.json", "chat_template.jinja",
+                           "additional_chat_templates/tool_use.jinja"})
     CHECK(bytes_of(c.target + "/" + name) == bytes_of(c.folder.path() + "/" + name));
   for (const char* name : {"pytorch_model.bin", "model.safetensors", "model.safetensors.index.json", ".cache"})
     CHECK_FALSE(fs::exists(c.target + "/" + name));
@@ -53,7 +58,8 @@ TEST_CASE("pixel limits are written where each kind of processor reads them") {
   SECTION("sizes by edge") {
     c.add("preprocessor_config.json", R"({"size": {"shortest_edge": 1, "longest_edge": 2}})");
     REQUIRE(checkpoint::carry_files(c.options, c.target, nullptr).ok());
-    CHECK(c.json("preprocessor_config.json") == nlohmann::json::parse(R"({"size": {"shortest_edge": 784, "longest_edge": 50176}})"));
+    CHECK(c.json("preprocessor_config.json") ==
+          nlohmann::json::parse(R"({"size": {"shortest_edge": 784, "longest_edge": 50176}})"));
   }
   SECTION("inside the processor's own file") {
     fs::remove(c.folder.path() + "/preprocessor_config.json");

@@ -88,6 +88,24 @@ TEST_CASE("Templates that lay a chat out in another way are refused with the cha
                 "opens the answer"));
 }
 
+TEST_CASE("A template that adds a system turn is refused with the difference that lies elsewhere") {
+  const auto with_turn = [](const std::string& turn) {
+    return looped("{% if messages[0].role != 'system' %}<|im_start|>system\nBe kind.<|im_end|>\n{% endif %}", turn);
+  };
+  CHECK(found(with_turn(kTurn)) == "Be kind.");
+  for (const auto& [turn, shown] : std::vector<std::pair<std::string, std::string>>{
+           {"<|im_start|>{{ m.role }}\n" + kWords + "<|im_end|>",
+            "as '... this?<|im_end|><|im_start|>assistant\\nA cat.<|im_end|>' where the form has"},
+           {"<|im_start|>{{ m.role }}\n{{ m.content | upper }}<|im_end|>\n", "user\\nWHAT IS THIS?"},
+           {"<|im_start|>{{ m.role }}: " + kWords + "<|im_end|>\n", "<|im_start|>user: What"}}) {
+    const std::string answer = found(with_turn(turn));
+    INFO(answer);
+    CHECK(answer.starts_with("refused: "));
+    CHECK(answer.find(shown) != std::string::npos);
+    CHECK(answer.find("Be kind") == std::string::npos);
+  }
+}
+
 TEST_CASE("Texts that a template changes on some chats only are found") {
   const auto changed = [](const std::string& expression) {
     return looped("", "{% set content %}" + kWords + "{% endset %}{% set content = " + expression +
@@ -151,11 +169,12 @@ TEST_CASE("The template is found in each of the files that hold it, and its abse
               R"({"chat_template": [{"name": "tool", "template": "x"}, {"name": "default", "template": )" +
                   with("Two.") + "}]}");
   CHECK(read_chat_template(named.path("."))->default_system == "Two.");
-  named.write("chat_template.json", R"({"chat_template": [{"name": "tool", "template": "x"}]})");
+  named.write("chat_template.json", R"({"chat_template": {"tool": "x"}})");
   CHECK(read_chat_template(named.path(".")).error().message.find("one named 'default'") != std::string::npos);
   named.write("chat_template.json", R"({"chat_template": "[INST]"})");
   CHECK(read_chat_template(named.path(".")).error().message.find("chat_template.json: key 'chat_template': the chat") !=
         std::string::npos);
+  std::filesystem::remove(named.path("chat_template.json"));
   named.write("chat_template.jinja", "[INST] {{ m.content }}");
   const auto other = read_chat_template(named.path("."));
   REQUIRE_FALSE(other.ok());
