@@ -45,7 +45,7 @@ TEST_CASE("a manifest that is cut off, of another format or lacks a key is refus
   const std::string text = manifest_to_json(two_groups());
   CHECK(manifest_from_json(text.substr(0, text.size() / 2), "here").error().code == ErrorCode::kDataLoss);
   CHECK(manifest_from_json(R"({"format": 99})", "here").error().code == ErrorCode::kInvalidArgument);
-  const auto lacking = manifest_from_json(R"({"format": 2, "step": 3})", "here");
+  const auto lacking = manifest_from_json(R"({"format": 3, "step": 3})", "here");
   REQUIRE_FALSE(lacking.ok());
   CHECK(lacking.error().code == ErrorCode::kDataLoss);
   CHECK(lacking.error().message.find("here") != std::string::npos);
