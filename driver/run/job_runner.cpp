@@ -365,10 +365,10 @@ void JobRunner::show_progress() {
   progress_due_ = false;
   last_progress_ = Clock::now();
   const json line = json::parse(last_line_, nullptr, false);
-  if (line.is_object()) around_.publish({JobUpdate::Kind::kProgress, progress_text(line), 0, ""});
+  if (line.is_object()) around_.publish({JobUpdate::Kind::kProgress, step_text(line), 0, ""});
 }
 
-std::string JobRunner::progress_text(const json& line) {
+std::string JobRunner::step_text(const json& line) {
   auto is_number = [&](const char* key) { return line.contains(key) && line[key].is_number(); };
   auto number = [&](const char* key) { return is_number(key) ? line[key].get<double>() : 0.0; };
   const auto step = static_cast<int64_t>(number("step"));

@@ -89,7 +89,7 @@ class JobRunner {
   void write_metrics(const std::vector<MetricsMerger::Line>& lines);
   void record_metrics(const std::string& lines);
   void show_progress();
-  std::string progress_text(const nlohmann::json& line);
+  std::string step_text(const nlohmann::json& line);
   nlohmann::json hosts_json() const;
   nlohmann::json actors_of(int slot) const;
   Error index_error(int exit_code) const;
