@@ -44,7 +44,7 @@ JobSpec spec_of(const Layout& layout, int64_t bucket_bytes) {
 }
 
 /// Steps with all records, with one (a lane without any), with none at all, and with all again.
-Result<StepInput> input_of(const JobContext& job, const BatchPlanner& planner, const std::vector<FeedMember>& members,
+Result<StepInput> input_of(const JobContext& job, BatchPlanner& planner, const std::vector<FeedMember>& members,
                            int64_t step) {
   StepPlan plan = planner.plan(step);
   if (step == 2) plan = planner.without(plan, {0, 1, 3});
@@ -71,7 +71,7 @@ Status run_slot(const Layout& layout, int64_t bucket_bytes, int self, KvStore& s
     numbers.buckets.push_back(actor->trained() ? actor->optimizer()->bucket_count() : 0);
   }
   Executor executor(*job, actors, *boundary);
-  const BatchPlanner planner(job->data->index(), job->training_samples,
+  BatchPlanner planner(job->data->index(), job->training_samples,
                              batch_plan_options(job->spec, job->config.vision, 4));
   for (int64_t step = 1; step <= 5; ++step) {
     TROUPE_ASSIGN(StepInput input, input_of(*job, planner, members, step));
@@ -117,7 +117,7 @@ struct Lone {
   }
   double step() {
     Executor executor(*job, actors, *boundary);
-    const BatchPlanner planner(job->data->index(), job->training_samples,
+    BatchPlanner planner(job->data->index(), job->training_samples,
                                batch_plan_options(job->spec, job->config.vision, 4));
     auto input = input_of(*job, planner, {{0, 0}, {1, 0}}, 1);
     REQUIRE(input.ok());
