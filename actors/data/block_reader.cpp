@@ -121,6 +121,10 @@ BlockEntry BlockReader::look_at(int source, const RecordSpan& span) {
     entry.reason = tokens.error().to_string();
     return entry;
   }
+  if (const Status written = reader_.check_template(record); !written.ok()) {
+    entry.reason = written.error().message;
+    return entry;
+  }
   entry.kind = BlockEntry::Kind::kSample;
   entry.tokens = static_cast<int32_t>(tokens->ids.size());
   entry.supervised = static_cast<int32_t>(tokens->supervised_count());

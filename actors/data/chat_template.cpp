@@ -76,9 +76,8 @@ Result<std::shared_ptr<const TemplateForm>> judged(const std::string& text, cons
 }  // namespace
 
 Status ChatTemplate::check(const Record& record) const {
-  if (form == nullptr) return {};
-  const Contents contents = has_images(record.turns) ? Contents::kQuestionParts : Contents::kStrings;
-  const Status same = form->check(record.turns, contents, "it");
+  if (shapes == nullptr) return {};
+  const Status same = shapes->check(record);
   return same.ok() ? same : invalid_argument("the chat template " + same.error().message);
 }
 
@@ -92,8 +91,8 @@ Result<ChatTemplate> read_chat_template(const std::string& folder) {
   if (!form.ok())
     return invalid_argument(result.source + (files.taken->is_key ? ": key 'chat_template'" : "") +
                             ": the chat template " + form.error().message + kValid);
-  result.form = std::move(*form);
-  result.default_system = result.form->default_system();
+  result.default_system = (*form)->default_system();
+  result.shapes = std::make_shared<const TemplateShapes>(std::move(*form));
   result.hash = XXH3_64bits(text.data(), text.size());
   return result;
 }

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "actors/data/record.h"
-#include "actors/data/template_form.h"
+#include "actors/data/template_shapes.h"
 #include "base/result.h"
 
 namespace troupe {
@@ -17,10 +17,10 @@ struct ChatTemplate {
   std::optional<std::string> default_system = "You are a helpful assistant.";
   std::string source;  // the file it was read from; empty: the folder has none and the default form is used
   uint64_t hash = 0;   // of the template's text
-  std::shared_ptr<const TemplateForm> form;  // the template itself; null: the folder has none
+  std::shared_ptr<const TemplateShapes> shapes;  // of the template; null: the folder has none
 
   /// Whether the template, where the folder has one, writes a record's turns as the form does. InvalidArgument with the
-  /// first difference. Thread-safe. Cost: one rendering.
+  /// first difference. Thread-safe. Cost: as TemplateShapes says.
   Status check(const Record& record) const;
 };
 

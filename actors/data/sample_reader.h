@@ -51,6 +51,8 @@ class SampleReader {
   Result<MediaBytes> open_image(int source, const std::string& path) const { return pictures(source).open(path); }
   /// The grid of an image by its header; errors name path and reason.
   Result<IndexedImage> grid(int source, const std::string& path) const;
+  /// Whether the folder's own chat template writes the record as `tokenize` lays it out: ChatTemplate::check.
+  Status check_template(const Record& record) const { return template_.check(record); }
   /// Tokens of a record, with its images' grids read from their headers unless given. data.too_long: truncate_text is
   /// applied.
   Result<SampleTokens> tokenize(int source, const Record& record, const std::vector<IndexedImage>* grids) const;

@@ -102,9 +102,11 @@ Result<jinja::Rendering> TemplateForm::render(const std::vector<Turn>& turns, Co
   return invalid_argument("fails on " + what + ": " + rendered.error().message);
 }
 
-Status TemplateForm::check(const std::vector<Turn>& turns, Contents contents, const std::string& what) const {
+Status TemplateForm::check(const std::vector<Turn>& turns, Contents contents, const std::string& what,
+                           bool* looked_at) const {
   const ChatText due = as_text(lay_out(turns, default_, Supervise::kAll));
   TROUPE_ASSIGN(const jinja::Rendering got, render(turns, contents, false, what));
+  if (looked_at != nullptr) *looked_at = got.looked_at;
   if (got.text != due.text) return invalid_argument("writes " + what + " as " + difference(got.text, due.text));
   if (!template_.marks_answers() || has_empty_answer(turns)) return {};  // an empty answer teaches nothing here
   const Spans marked = joined(got.marked);

@@ -39,7 +39,9 @@ class TemplateForm {
                                   const std::string& what) const;
   /// Whether it writes the turns as the form does, to the byte, and marks the answers that are learned, if it marks
   /// any. InvalidArgument, as above, with the first difference.
-  Status check(const std::vector<Turn>& turns, Contents contents, const std::string& what) const;
+  /// `looked_at`: set as that of the rendering.
+  Status check(const std::vector<Turn>& turns, Contents contents, const std::string& what,
+               bool* looked_at = nullptr) const;
 
  private:
   jinja::Template template_;

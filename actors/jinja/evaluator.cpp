@@ -22,7 +22,7 @@ Error at_line(int line, Error error) {
 
 Evaluator::Evaluator(const Program& program, const nlohmann::ordered_json& variables)
     : program_(program), budget_(weight_of(variables)) {
-  for (const auto& [name, value] : variables.items()) context_[name] = Value::from_json(value);
+  for (const auto& [name, value] : variables.items()) context_[name] = Value::from_json(value, &rendering_.looked_at);
 }
 
 Result<Rendering> Evaluator::run() {
@@ -35,6 +35,13 @@ Status Evaluator::put_out(const std::string& text) {
   TROUPE_RETURN_IF_ERROR(budget_.bytes(text.size()));
   *out_ += text;
   return {};
+}
+
+Status Evaluator::put_out(const Value& value) {
+  if (value.looked_at() != nullptr) out_looked_at_ = value.looked_at();
+  if (value.is(Kind::kString)) return put_out(value.unseen_text());
+  TROUPE_ASSIGN(const std::string text, to_text(value, budget_));
+  return put_out(text);
 }
 
 Result<Evaluator::Flow> Evaluator::run_body(const Body& body) {
@@ -56,8 +63,7 @@ Result<Evaluator::Flow> Evaluator::run_statement(const Statement& statement) {
       return Flow::kOn;
     case Statement::Kind::kOutput: {
       TROUPE_ASSIGN(const Value value, evaluate(*statement.value));
-      TROUPE_ASSIGN(const std::string text, to_text(value, budget_));
-      TROUPE_RETURN_IF_ERROR(put_out(text));
+      TROUPE_RETURN_IF_ERROR(put_out(value));
       return Flow::kOn;
     }
     case Statement::Kind::kIf:
@@ -71,8 +77,8 @@ Result<Evaluator::Flow> Evaluator::run_statement(const Statement& statement) {
     }
     case Statement::Kind::kSetBlock: {
       Scope inner{{}, scope_};
-      TROUPE_ASSIGN(std::string text, captured(statement.body, inner));
-      TROUPE_RETURN_IF_ERROR(assign(statement.target, Value::string(std::move(text)), scope_->names));
+      TROUPE_ASSIGN(const Value text, captured(statement.body, inner));
+      TROUPE_RETURN_IF_ERROR(assign(statement.target, text, scope_->names));
       return Flow::kOn;
     }
     case Statement::Kind::kMacro:
@@ -143,15 +149,17 @@ Result<Evaluator::Flow> Evaluator::mark(const Statement& statement) {
   return flow;
 }
 
-Result<std::string> Evaluator::captured(const Body& body, Scope& inner) {
+Result<Value> Evaluator::captured(const Body& body, Scope& inner) {
   std::string text;
   std::string* const out = std::exchange(out_, &text);
+  bool* const looked_at = std::exchange(out_looked_at_, nullptr);
   Scope* const before = std::exchange(scope_, &inner);
   const auto flow = run_body(body);
   out_ = out;
   scope_ = before;
+  bool* const inside = std::exchange(out_looked_at_, looked_at);
   if (!flow.ok()) return flow.error();
-  return text;
+  return Value::watched(std::move(text), inside);
 }
 
 Status Evaluator::assign(const Target& target, const Value& value, std::map<std::string, Value>& names) {
@@ -296,13 +304,20 @@ Result<Value> Evaluator::choice(const Expression& expression) {
 }
 
 Result<Value> Evaluator::concatenated(const Expression& expression) {
-  Items texts;
+  std::string out;
+  bool* looked_at = nullptr;
   for (const auto& part : expression.parts) {
-    TROUPE_ASSIGN(Value text, evaluate(*part));
-    texts.push_back(std::move(text));
+    TROUPE_ASSIGN(const Value value, evaluate(*part));
+    if (value.looked_at() != nullptr) looked_at = value.looked_at();
+    if (value.is(Kind::kString)) {
+      TROUPE_RETURN_IF_ERROR(budget_.text(value.unseen_text().size()));
+      out += value.unseen_text();
+    } else {
+      TROUPE_ASSIGN(const std::string text, to_text(value, budget_));
+      out += text;
+    }
   }
-  TROUPE_ASSIGN(std::string out, joined(texts, "", budget_));
-  return Value::string(std::move(out));
+  return Value::watched(std::move(out), looked_at);
 }
 
 Result<Value> Evaluator::comparison(const Expression& expression) {
@@ -397,8 +412,7 @@ Result<Value> Evaluator::call_macro(const MacroNode& macro, const Arguments& giv
       TROUPE_ASSIGN(inner.names[name], std::move(value_or));
     }
   }
-  TROUPE_ASSIGN(std::string text, captured(macro.body, inner));
-  return Value::string(std::move(text));
+  return captured(macro.body, inner);
 }
 
 }  // namespace troupe::jinja

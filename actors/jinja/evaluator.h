@@ -49,8 +49,10 @@ class Evaluator {
   Result<Flow> run_loop(const Statement& statement);
   Result<Items> loop_items(const Statement& statement);
   Status put_out(const std::string& text);
+  Status put_out(const Value& value);
   Result<Flow> mark(const Statement& statement);
-  Result<std::string> captured(const Body& body, Scope& scope);
+  /// What a body writes, as a string.
+  Result<Value> captured(const Body& body, Scope& scope);
   Status assign(const Target& target, const Value& value, std::map<std::string, Value>& names);
 
   /// The value; errors get the expression's line in front.
@@ -78,6 +80,7 @@ class Evaluator {
   Scope* scope_ = &top_;
   Rendering rendering_;
   std::string* out_ = &rendering_.text;
+  bool* out_looked_at_ = nullptr;  // of the watched strings that went there
   Budget budget_;
   int depth_ = 0;
   bool in_condition_ = false;  // of a for

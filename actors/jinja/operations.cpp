@@ -213,8 +213,9 @@ Result<Value> arithmetic(std::string_view operation, const Value& a, const Value
   if (operation == "%" && a.is(Kind::kString)) return not_known("the formatting of a string with %");
   if (operation == "*" && (a.is(Kind::kList) || b.is(Kind::kList))) return not_known("a list times a number");
   if (operation == "+" && a.is(Kind::kString) && b.is(Kind::kString)) {
-    TROUPE_RETURN_IF_ERROR(budget.text(a.text().size() + b.text().size()));
-    return Value::string(a.text() + b.text());
+    const std::string &left = a.unseen_text(), &right = b.unseen_text();
+    TROUPE_RETURN_IF_ERROR(budget.text(left.size() + right.size()));
+    return Value::watched(left + right, a.looked_at() != nullptr ? a.looked_at() : b.looked_at());
   }
   if (operation == "+" && a.kind() == b.kind() && (a.is(Kind::kList) || a.is(Kind::kTuple))) {
     TROUPE_RETURN_IF_ERROR(budget.items(a.items().size() + b.items().size()));

@@ -17,6 +17,9 @@ struct Program;
 struct Rendering {
   std::string text;
   std::vector<std::pair<size_t, size_t>> marked;  // [begin, end) in bytes of `text`, of each generation block
+  /// Whether a text at a key `content` or `text` of the variables was looked at. If not, each was only passed on, and
+  /// others in their places are written in the same places.
+  bool looked_at = false;
 };
 
 /// A chat template, parsed. It is rendered as transformers' apply_chat_template does, or not at all: what is not known

@@ -50,23 +50,37 @@ Value Value::method(const Value& of, std::string name) {
   return value;
 }
 
-Value Value::from_json(const nlohmann::ordered_json& json) {
+Value Value::watched(std::string s, bool* looked_at) {
+  Value value = string(std::move(s));
+  value.looked_at_ = looked_at;
+  return value;
+}
+
+Value Value::from_json(const nlohmann::ordered_json& json, bool* looked_at) {
   if (json.is_null()) return none();
   if (json.is_boolean()) return boolean(json.get<bool>());
   if (json.is_number_integer()) return integer(json.get<int64_t>());
   if (json.is_string()) return string(json.get<std::string>());
   if (json.is_array()) {
     Items items;
-    for (const auto& item : json) items.push_back(from_json(item));
+    for (const auto& item : json) items.push_back(from_json(item, looked_at));
     return list(std::move(items));
   }
   if (!json.is_object()) return {};
   Entries entries;
-  for (const auto& [key, value] : json.items()) entries.emplace_back(string(key), from_json(value));
+  for (const auto& [key, value] : json.items())
+    entries.emplace_back(string(key), value.is_string() && (key == "content" || key == "text")
+                                          ? watched(value.get<std::string>(), looked_at)
+                                          : from_json(value, looked_at));
   return dict(std::move(entries));
 }
 
 const std::string& Value::text() const {
+  if (looked_at_ != nullptr) *looked_at_ = true;
+  return unseen_text();
+}
+
+const std::string& Value::unseen_text() const {
   static const std::string kEmpty;
   if (const auto* bound = std::get_if<std::shared_ptr<const Bound>>(&held_)) return (*bound)->name;
   const auto* text = std::get_if<std::shared_ptr<const std::string>>(&held_);

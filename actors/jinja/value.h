@@ -54,6 +54,9 @@ class Value {
   static Value boolean(bool b) { return Value(Kind::kBool, static_cast<int64_t>(b)); }
   static Value integer(int64_t n) { return Value(Kind::kInteger, n); }
   static Value string(std::string s) { return named(Kind::kString, std::move(s)); }
+  /// A string that whoever passes it on need not look at; `looked_at` is set when somebody does, and outlives it. With
+  /// null it is a plain one.
+  static Value watched(std::string s, bool* looked_at);
   static Value sequence(Kind kind, Items items);  // kList, kTuple, kView, kStream
   static Value list(Items items) { return sequence(Kind::kList, std::move(items)); }
   static Value dict(Entries entries);
@@ -62,8 +65,9 @@ class Value {
   static Value macro(const MacroNode* node) { return Value(Kind::kMacro, node); }
   static Value function(std::string name) { return named(Kind::kFunction, std::move(name)); }
   static Value method(const Value& of, std::string name);
-  /// Numbers with a fraction become undefined: nothing here reads one.
-  static Value from_json(const nlohmann::ordered_json& json);
+  /// Numbers with a fraction become undefined: nothing here reads one. Strings at the keys `content` and `text` are
+  /// watched.
+  static Value from_json(const nlohmann::ordered_json& json, bool* looked_at);
 
   Kind kind() const { return kind_; }
   bool is(Kind kind) const { return kind_ == kind; }
@@ -71,6 +75,9 @@ class Value {
   int64_t number() const { return std::get<int64_t>(held_); }
   /// Of a string, and the name of what is undefined, a function or a method.
   const std::string& text() const;
+  /// The text of a string for those who pass it on as a part of what is watched as well.
+  const std::string& unseen_text() const;
+  bool* looked_at() const { return looked_at_; }
   const Items& items() const;  // of a list, tuple or view
   const Entries& entries() const { return *std::get<std::shared_ptr<const Entries>>(held_); }
   Namespace& space() const { return *std::get<std::shared_ptr<Namespace>>(held_); }
@@ -102,6 +109,7 @@ class Value {
   Kind kind_ = Kind::kUndefined;
   bool refers_ = false;
   int depth_ = 0;
+  bool* looked_at_ = nullptr;
   Held held_;
 };
 

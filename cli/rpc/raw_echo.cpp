@@ -40,19 +40,30 @@ void serve_stream(wire::RawEchoService::AsyncService& service, grpc::ServerCompl
   grpc::ServerAsyncReaderWriter<wire::RawEcho, wire::RawEcho> stream(&context);
   wire::RawEcho incoming, outgoing;
   service.RequestOpen(&context, &stream, &queue, &queue, tag_of(kAccepted));
+  bool writing = false, unanswered = false, gone = false;
+  const auto answer = [&] {
+    outgoing.Swap(&incoming);
+    stream.Write(outgoing, tag_of(kWritten));
+    writing = true;
+    unanswered = false;
+    stream.Read(&incoming, tag_of(kRead));
+  };
   void* tag = nullptr;
   bool ok = false;
   while (queue.Next(&tag, &ok) && tag != tag_of(kFinished)) {
-    if (tag == tag_of(kWritten)) continue;
-    if (!ok) {
-      stream.Finish(grpc::Status::OK, tag_of(kFinished));
-      continue;
+    if (tag == tag_of(kWritten)) {
+      writing = false;
+    } else if (!ok) {
+      gone = true;
+    } else if (tag == tag_of(kAccepted)) {
+      stream.Read(&incoming, tag_of(kRead));
+    } else {
+      unanswered = true;
     }
-    if (tag == tag_of(kRead)) {
-      outgoing.Swap(&incoming);
-      stream.Write(outgoing, tag_of(kWritten));
-    }
-    stream.Read(&incoming, tag_of(kRead));
+    // One write at a time: the next message may come before it is said that the last answer has left.
+    if (writing) continue;
+    if (unanswered) answer();
+    else if (gone) stream.Finish(grpc::Status::OK, tag_of(kFinished));
   }
 }
 

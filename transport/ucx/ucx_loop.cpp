@@ -76,7 +76,8 @@ Status UcxLoop::open() {
   UcxWorkerOptions worker;
   worker.interface_address = options_.interface_address;
   worker.transports = options_.transports;
-  worker.settings = {{"TX_SEG_SIZE", kTcpSegment}, {"RX_SEG_SIZE", kTcpSegment}};
+  if (options_.transports.empty() || options_.transports.find("tcp") != std::string::npos)
+    worker.settings = {{"TX_SEG_SIZE", kTcpSegment}, {"RX_SEG_SIZE", kTcpSegment}};
   TROUPE_ASSIGN(worker_, UcxWorker::create(worker));
   ucp_am_handler_param_t handler{};
   handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |

@@ -74,6 +74,62 @@ TEST_CASE("D01, D09, D11: every bad record is listed with file, line, id and rea
   }
 }
 
+/// Writes the form, but for what stands in `words` of a turn's text `t`.
+std::string template_with(const std::string& words) {
+  return "{% for m in messages %}<|im_start|>{{ m.role }}\n{% set t %}{% if m.content is string %}{{ m.content }}{% "
+         "else %}{% for p in m.content %}{{ p.text if p.type == 'text' else "
+         "'<|vision_start|><|image_pad|><|vision_end|>' }}{% endfor %}{% endif %}{% endset %}" +
+         words + "<|im_end|>\n{% endfor %}";
+}
+
+std::string long_record(const std::string& id, int questions) {
+  std::string turns;
+  for (int i = 0; i < questions; ++i)
+    turns += std::string(i > 0 ? ", " : "") + R"({"role": "user", "content": "Why?"}, {"role": "assistant", )" +
+             R"("content": "So."})";
+  return R"({"id": ")" + id + R"(", "messages": [)" + turns + "]}";
+}
+
+TEST_CASE("A record that the folder's chat template writes in another way than the form is a bad record") {
+  Data data;
+  const std::string records = record("plain") + "\n" + record("word", "", "What is a walrus?") + "\n" +
+                              record("seen", "rgb.png", "Is it a walrus?") + "\n" + long_record("short", 13) + "\n" +
+                              long_record("long", 14) + "\n" + record("case", "", "\xC3\x9C?") + "\n";
+  const std::string file = data.source(records);
+  CHECK(data.index({file}).bad.empty());
+  data.write_template(template_with(
+      "{{ t | replace('walrus', 'seal') if loop.index < 27 else t ~ '!' }}{% if t | length == 2 and '?' in t "
+      "and t | lower == 'x' %}{% endif %}"));
+  const auto index = data.index({file});
+  CHECK(index.samples.size() == 2);
+  REQUIRE(index.bad.size() == 4);
+  const std::vector<std::string> ids{"word", "seen", "long", "case"};
+  const std::vector<int64_t> lines{2, 3, 5, 6};
+  const std::vector<std::string> reasons{
+      "the chat template writes it as '...>user\\nWhat is a seal?", "Is it a seal?", "Why?!<|im_end|>",
+      "the chat template has what is not understood, met in it: line 2: upper and lower case"};
+  for (size_t i = 0; i < 4; ++i) {
+    CHECK(index.bad[i].file == file);
+    CHECK(index.bad[i].id == ids[i]);
+    CHECK(index.bad[i].line == lines[i]);
+    INFO(index.bad[i].reason);
+    CHECK(index.bad[i].reason.find(reasons[i]) != std::string::npos);
+  }
+}
+
+TEST_CASE("Answers that are not learned and long texts are written as the template writes them") {
+  Data data;
+  data.write_template(template_with("{{ t }}"));
+  data.spec.max_sample_tokens = 0;
+  const std::string words(400'000, 'w');
+  const auto index = data.index(
+      {data.source(R"({"messages": [{"role": "user", "content": ")" + words +
+                   R"("}, {"role": "assistant", "content": "No", "loss": false}, {"role": "user", "content": "?"}, )" +
+                   R"({"role": "assistant", "content": ""}]})" + "\n")});
+  INFO((index.bad.empty() ? "" : index.bad[0].reason));
+  CHECK(index.samples.size() == 1);
+}
+
 TEST_CASE("D09: backslashes are read as slashes when no file has the name as written") {
   Data data;
   data.scratch.write("pictures/sub/a.png", fixture::contents(fixture::path("pictures/rgb.png")));

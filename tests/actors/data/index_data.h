@@ -17,15 +17,22 @@ struct IndexData {
   IndexRun run;
   double take = 1;
   int64_t take_records = -1;
+  std::string model = path("model");
 
   IndexData() { std::filesystem::copy(path("pictures"), scratch.path("pictures")); }
   std::string source(const std::string& text, const std::string& name = "records.jsonl") {
     return scratch.write(name, text);
   }
+  /// Gives the data a model folder of its own, with that template.
+  void write_template(const std::string& text) {
+    std::filesystem::copy(model, scratch.path("model"));
+    model = scratch.path("model");
+    scratch.write("model/chat_template.jinja", text);
+  }
   SampleIndex index(const std::vector<std::string>& paths) const {
     std::vector<DataSource> sources;
     for (const auto& file : paths) sources.push_back({file, scratch.path("pictures"), take, take_records});
-    auto built = build_sample_index(spec, sources, path("model"), model_config(), run);
+    auto built = build_sample_index(spec, sources, model, model_config(), run);
     INFO((built.ok() ? "" : built.error().to_string()));
     REQUIRE(built.ok());
     return std::move(built).value();

@@ -71,8 +71,7 @@ Status run_slot(const Layout& layout, int64_t bucket_bytes, int self, KvStore& s
     numbers.buckets.push_back(actor->trained() ? actor->optimizer()->bucket_count() : 0);
   }
   Executor executor(*job, actors, *boundary);
-  BatchPlanner planner(job->data->index(), job->training_samples,
-                             batch_plan_options(job->spec, job->config.vision, 4));
+  BatchPlanner planner(job->data->index(), job->training_samples, batch_plan_options(job->spec, job->config.vision, 4));
   for (int64_t step = 1; step <= 5; ++step) {
     TROUPE_ASSIGN(StepInput input, input_of(*job, planner, members, step));
     TROUPE_ASSIGN(const StepOutcome outcome, executor.train(input, step, {}));
@@ -118,7 +117,7 @@ struct Lone {
   double step() {
     Executor executor(*job, actors, *boundary);
     BatchPlanner planner(job->data->index(), job->training_samples,
-                               batch_plan_options(job->spec, job->config.vision, 4));
+                         batch_plan_options(job->spec, job->config.vision, 4));
     auto input = input_of(*job, planner, {{0, 0}, {1, 0}}, 1);
     REQUIRE(input.ok());
     auto outcome = executor.train(*input, 1, {});
@@ -155,8 +154,12 @@ TEST_CASE(
     REQUIRE(whole.front().losses.size() == 5);
     CHECK(whole.front().losses[0] != whole.front().losses[4]);
     for (size_t s = 0; s < whole.size(); ++s) {
-      for (size_t a = 0; a < cut[s].buckets.size(); ++a)
-        if (whole[s].buckets[a] > 0) CHECK(cut[s].buckets[a] > whole[s].buckets[a]);
+      for (size_t a = 0; a < cut[s].buckets.size(); ++a) {
+        const bool encodes = a == 0 && static_cast<int>(s) < layout.vision.ranks();
+        // One rank alone reduces nothing, and cuts nothing.
+        if (whole[s].buckets[a] > 0 && (encodes ? layout.vision : layout.text).ranks() > 1)
+          CHECK(cut[s].buckets[a] > whole[s].buckets[a]);
+      }
       CHECK(cut[s].losses == whole[s].losses);
       for (size_t i = 0; i < 5; ++i) CHECK(cut[s].norms[i] == Approx(whole[s].norms[i]).epsilon(1e-12));
       for (const auto& [name, weight] : whole[s].weights) {

@@ -66,6 +66,61 @@ TEST_CASE("The else of a loop is run when no pass came to its end") {
         "");
 }
 
+/// Whether a template looks at the contents of the messages.
+bool looks(const std::string& source) {
+  const auto parsed =
+      Template::parse("{% macro f(x) %}<{{ x }}>{% endmacro %}{% for m in messages %}" + source + "{% endfor %}");
+  REQUIRE(parsed.ok());
+  const auto done = parsed->render(kVariables);
+  INFO(source << (done.ok() ? "" : ": " + done.error().message));
+  REQUIRE(done.ok());
+  return done->looked_at;
+}
+
+TEST_CASE("It is known whether a template looks at contents or only passes them on") {
+  for (const char* passes :
+       {"{{ m.content }}", "{{ m['content'] }}", "{{ 'a' ~ m.content ~ 1 }}", "{{ '<' + m.content + '>' }}",
+        "{% set c %}{{ m.content }}{% endset %}{{ c }}", "{{ f(m.content) }}", "{{ f('a' ~ m.content) ~ 'b' }}",
+        "{% set c = m.content %}{% if c is string %}{{ c }}{% endif %}",
+        "{% if m.role == 'user' %}{{ m.content }}{% endif %}", "{{ m.get('content') }}",
+        "{{ m.content if loop.first else m['content'] }}", "{% if 'image' in m %}{% endif %}",
+        "{{ m.content | default('x') }}", "{% for k, v in m.items() %}{{ v }}{% endfor %}", "{{ m.content == none }}"})
+    CHECK_FALSE(looks(passes));
+  for (const char* looking : {"{% if m.content %}{% endif %}",
+                              "{{ m.content or 'x' }}",
+                              "{{ m.content == 'x' }}",
+                              "{{ m.content | trim }}",
+                              "{{ m.content | length }}",
+                              "{{ ('a' ~ m.content) | length }}",
+                              "{{ ('a' + m.content) | upper }}",
+                              "{% set c %}{{ m.content }}{% endset %}{% if c %}{% endif %}",
+                              "{{ f(m.content) | replace('a', 'b') }}",
+                              "{% set c %}{{ f(m.content) }}{% endset %}{{ c.strip() }}",
+                              "{{ m.content[0] }}",
+                              "{{ m.content[1:] }}",
+                              "{{ 'x' in m.content }}",
+                              "{{ m.content in 'x' }}",
+                              "{{ m.content.startswith('x') }}",
+                              "{{ m.content * 2 }}",
+                              "{% for c in m.content %}{% endfor %}",
+                              "{{ [m.content] | join }}",
+                              "{{ m | tojson }}",
+                              "{{ {'x': 1}[m.content] }}",
+                              "{{ m.content < 'x' }}",
+                              "{{ m.content in ['x'] }}",
+                              "{{ m.content | first }}",
+                              "{{ m.content | string }}",
+                              "{{ ''.join([m.content]) }}",
+                              "{{ messages | map(attribute='content') | join }}",
+                              "{{ not m.content }}",
+                              "{{ messages | selectattr('content') | list | length }}",
+                              "{{ m == messages[0] }}",
+                              "{{ {m.content: 1}.x }}",
+                              "{{ 'x'.replace(m.content, 'y') }}",
+                              "{{ m.content | default('x', true) }}"})
+    CHECK(looks(looking));
+}
+
 /// A list that holds itself twice, so many times over.
 std::string doubled(int times) {
   return "{% set ns = namespace(x=['a'], y=['a']) %}{% for i in range(" + std::to_string(times) +
