@@ -49,18 +49,19 @@ BlockKey BlockReader::key_of(int source, const RecordBlock& block) const {
 BlockReader::Look BlockReader::look(int source, const RecordBlock& block) {
   Look out;
   const BlockKey key = key_of(source, block);
-  bool changed = false;
+  bool changed = false, known = false;
   if (cache_ != nullptr) {
     if (auto kept = cache_->get(key, block.records.size())) {
       out.entries = std::move(*kept);
-      out.cached = true;
+      known = true;
     }
   }
+  out.cached = true;
   out.entries.resize(block.records.size());
   for (size_t i = 0; i < block.records.size(); ++i) {
     if (!taken(source, block, i)) continue;
     BlockEntry& entry = out.entries[i];
-    if (out.cached && entry.kind != BlockEntry::Kind::kNotTaken && refresh(source, entry, changed)) continue;
+    if (known && entry.kind != BlockEntry::Kind::kNotTaken && refresh(source, entry, changed)) continue;
     entry = look_at(source, block.records[i]);
     changed = true;
     out.cached = false;

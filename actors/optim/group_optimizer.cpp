@@ -223,10 +223,12 @@ class FlatAdamw final : public GroupOptimizer {
       post_reduce(posted_);
   }
 
-  /// Buckets are gathered from the last one, which holds the first parameters.
+  /// Buckets are gathered from the last one, which holds the first parameters; one wait serves all that came before it.
   void wait_gathered_up_to(int last) {
+    int needed = -1;
     for (; gathering_ >= 0 && states_[static_cast<size_t>(gathering_)]->parameters.first <= last; --gathering_)
-      wait(states_[static_cast<size_t>(gathering_)]->gather, "gather", gathering_);
+      needed = gathering_;
+    if (needed >= 0) wait(states_[static_cast<size_t>(needed)]->gather, "gather", needed);
   }
 
   void wait(int64_t number, const char* what, int bucket) {
