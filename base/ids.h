@@ -4,7 +4,8 @@
 #include <cstdint>
 #include <functional>
 
-/// Strong integer types for the identities that must not be mixed up. `value` is the number; comparison and hashing work.
+/// Strong integer types for the identities that must not be mixed up. `value` is the number; comparison and hashing
+/// work.
 namespace troupe {
 
 template <typename Tag, typename T = int32_t>

@@ -4,9 +4,9 @@
 
 namespace troupe {
 namespace {
-constexpr std::array<const char*, 12> kNames = {"invalid_argument", "not_found",      "failed_precondition", "resource_exhausted",
-                                                "unavailable",      "deadline_exceeded", "cancelled",        "aborted",
-                                                "data_loss",        "unauthenticated", "unimplemented",      "internal"};
+constexpr std::array<const char*, 12> kNames = {
+    "invalid_argument", "not_found", "failed_precondition", "resource_exhausted", "unavailable",   "deadline_exceeded",
+    "cancelled",        "aborted",   "data_loss",           "unauthenticated",    "unimplemented", "internal"};
 }
 
 const char* error_code_name(ErrorCode code) { return kNames[static_cast<size_t>(code)]; }

@@ -8,9 +8,9 @@
 #include <utility>
 #include <variant>
 
-/// Errors as values. Every fallible function of the tree returns Status or Result<T>; exceptions of libraries are caught in
-/// the file that calls the library. Inside tensor code (actors/nn and models) an error travels as the exception
-/// `ErrorException` up to the executor's instruction boundary, because autograd has no other way out.
+/// Errors as values. Every fallible function of the tree returns Status or Result<T>; exceptions of libraries are
+/// caught in the file that calls the library. Inside tensor code (actors/nn and models) an error travels as the
+/// exception `ErrorException` up to the executor's instruction boundary, because autograd has no other way out.
 namespace troupe {
 
 /// What the caller should do about an error. A code exists only if a caller can act on it.
@@ -29,7 +29,8 @@ enum class ErrorCode {
   kInternal,            // a bug or an unexpected library failure: report
 };
 
-/// The code's stable spelling, such as "invalid_argument"; `error_code_from_name` is its inverse (kInternal for unknown names).
+/// The code's stable spelling, such as "invalid_argument"; `error_code_from_name` is its inverse (kInternal for unknown
+/// names).
 const char* error_code_name(ErrorCode code);
 ErrorCode error_code_from_name(const std::string& name);
 
@@ -73,7 +74,7 @@ class [[nodiscard]] Status {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: implicit on purpose
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: implicit on purpose
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: implicit on purpose
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
@@ -108,8 +109,8 @@ struct ErrorException : std::exception {
 #define TROUPE_CHECK(expression) \
   ((expression) ? static_cast<void>(0) : ::troupe::abort_on_broken_invariant(#expression, __FILE__, __LINE__))
 /// Returns the error of a Status expression from the enclosing function.
-#define TROUPE_RETURN_IF_ERROR(expression)                                             \
-  do {                                                                                 \
+#define TROUPE_RETURN_IF_ERROR(expression)                                                       \
+  do {                                                                                           \
     if (auto troupe_status_ = (expression); !troupe_status_.ok()) return troupe_status_.error(); \
   } while (0)
 #define TROUPE_CONCAT_INNER(a, b) a##b
@@ -119,4 +120,5 @@ struct ErrorException : std::exception {
   if (!result.ok()) return result.error();                   \
   declaration = std::move(result).value()
 /// `TROUPE_ASSIGN(auto x, f());`: x is the value, or the error is returned.
-#define TROUPE_ASSIGN(declaration, expression) TROUPE_ASSIGN_INNER(TROUPE_CONCAT(troupe_result_, __LINE__), declaration, expression)
+#define TROUPE_ASSIGN(declaration, expression) \
+  TROUPE_ASSIGN_INNER(TROUPE_CONCAT(troupe_result_, __LINE__), declaration, expression)

@@ -28,7 +28,8 @@ Result<Answer> answer_of(std::vector<std::string> command) {
   ::close(ends[1]);
   Answer answer;
   std::array<char, 512> buffer;
-  for (ssize_t n = 0; pid.ok() && (n = ::read(ends[0], buffer.data(), buffer.size())) > 0;) answer.text.append(buffer.data(), static_cast<size_t>(n));
+  for (ssize_t n = 0; pid.ok() && (n = ::read(ends[0], buffer.data(), buffer.size())) > 0;)
+    answer.text.append(buffer.data(), static_cast<size_t>(n));
   ::close(ends[0]);
   if (!pid.ok()) return pid.error();
   const int status = wait_for_program(*pid);

@@ -42,7 +42,8 @@ bool is_run_folder(const std::string& target) {
   return !target.empty() && fs::is_directory(target, error);
 }
 
-/// --driver, else the manifest's control address, else TROUPE_DRIVER; secrets from --secrets, the manifest, or TROUPE_SECRETS.
+/// --driver, else the manifest's control address, else TROUPE_DRIVER; secrets from --secrets, the manifest, or
+/// TROUPE_SECRETS.
 Result<std::unique_ptr<DriverClient>> connect(const ClientOptions& options) {
   const Environment environment = process_environment();
   auto variable = [&](const char* name) {
@@ -57,7 +58,8 @@ Result<std::unique_ptr<DriverClient>> connect(const ClientOptions& options) {
   }
   if (address.empty()) address = variable("TROUPE_DRIVER");
   if (secrets.empty()) secrets = variable("TROUPE_SECRETS");
-  if (address.empty()) return unavailable("no driver was named: --driver ADDR, --cluster FILE or the variable TROUPE_DRIVER");
+  if (address.empty())
+    return unavailable("no driver was named: --driver ADDR, --cluster FILE or the variable TROUPE_DRIVER");
   Secrets files;
   if (!secrets.empty()) files = secrets_in(secrets);
   return DriverClient::connect(address, files);
@@ -98,8 +100,9 @@ json job_in_folder(DriverClient& client, const std::string& folder) {
 std::string host_lines(const json& job) {
   std::string text;
   for (const auto& host : job.value("hosts", json::array()))
-    text += "  " + host.value("group", "") + "/" + std::to_string(host.value("rank", 0)) + "  node " + host.value("node", "") + " slot " +
-            std::to_string(host.value("slot", 0)) + "  pid " + std::to_string(host.value("pid", 0)) + "  " + host.value("phase", "") + "\n";
+    text += "  " + host.value("group", "") + "/" + std::to_string(host.value("rank", 0)) + "  node " +
+            host.value("node", "") + " slot " + std::to_string(host.value("slot", 0)) + "  pid " +
+            std::to_string(host.value("pid", 0)) + "  " + host.value("phase", "") + "\n";
   return text;
 }
 
@@ -132,7 +135,8 @@ int print_status(const std::string& text, bool as_json) {
 
 int print_logs(const std::string& folder, const std::string& group, int rank, bool as_json) {
   std::error_code error;
-  if (!fs::exists(folder + "/events.jsonl", error)) return report(not_found(folder + " is no run folder: it has no events.jsonl"), as_json);
+  if (!fs::exists(folder + "/events.jsonl", error))
+    return report(not_found(folder + " is no run folder: it has no events.jsonl"), as_json);
   std::istringstream lines(file_text(folder + "/events.jsonl"));
   json placement = json::array();
   for (std::string line; std::getline(lines, line);) {
@@ -143,11 +147,15 @@ int print_logs(const std::string& folder, const std::string& group, int rank, bo
   for (const auto& actor : placement) {
     if (!group.empty() && actor.value("group", "") != group) continue;
     if (rank >= 0 && actor.value("rank", -1) != rank) continue;
-    const std::string file = folder + "/logs/" + actor.value("node", "") + "-" + std::to_string(actor.value("slot", 0)) + ".log";
+    const std::string file =
+        folder + "/logs/" + actor.value("node", "") + "-" + std::to_string(actor.value("slot", 0)) + ".log";
     if (std::find(files.begin(), files.end(), file) == files.end()) files.push_back(file);
   }
-  if (files.empty()) return report(not_found("run folder " + folder + " has no log" + (group.empty() ? "" : " of group '" + group + "'") +
-                            (rank < 0 ? "" : " of rank " + std::to_string(rank))), as_json);
+  if (files.empty())
+    return report(
+        not_found("run folder " + folder + " has no log" + (group.empty() ? "" : " of group '" + group + "'") +
+                  (rank < 0 ? "" : " of rank " + std::to_string(rank))),
+        as_json);
   for (const std::string& file : files) {
     driver::LogFilter filter(group, rank);
     const std::string text = log_text(filter.pass(file_text(file)) + filter.rest(), file, as_json);
@@ -206,7 +214,8 @@ int submit_command(const ClientOptions& options, const RunOptions& run, bool wai
   if (options.json && !wait)
     std::printf("%s\n", json{{"job", answer->job_id}, {"run_folder", answer->run_folder}}.dump().c_str());
   else if (!options.json)
-    std::printf("%sjob %s, run folder %s\n", answer->plan_text.c_str(), answer->job_id.c_str(), answer->run_folder.c_str());
+    std::printf("%sjob %s, run folder %s\n", answer->plan_text.c_str(), answer->job_id.c_str(),
+                answer->run_folder.c_str());
   std::fflush(stdout);
   return wait ? wait_for_job(**client, *answer, spec->places, options.json) : kExitDone;
 }

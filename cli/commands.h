@@ -13,7 +13,7 @@ struct RunOptions {
   std::vector<std::string> overrides;
   bool json = false;
   // run
-  std::string loop;                          // the program that drives the job; empty: the recorded loop
+  std::string loop;  // the program that drives the job; empty: the recorded loop
   std::vector<std::string> loop_arguments;
   // eval
   bool evaluate = false, shuffle_images = false;
@@ -49,8 +49,8 @@ int trace_command(const std::string& run, const std::string& out, bool as_json);
 int logs_command(const ClientOptions& client, const std::string& group, int rank, bool follow);
 int cancel_command(const ClientOptions& client);
 
-/// Asks the actor program whether it can use these devices of this machine; InvalidArgument names the first that it cannot, and why.
-/// Costs nothing when all are "cpu", else the start of a process.
+/// Asks the actor program whether it can use these devices of this machine; InvalidArgument names the first that it
+/// cannot, and why. Costs nothing when all are "cpu", else the start of a process.
 Status check_devices(const std::string& actor, const std::vector<std::string>& devices);
 
 /// Becomes `troupe-actor` with the same arguments; returns only when that fails.

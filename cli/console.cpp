@@ -81,13 +81,19 @@ std::string summary_text(const std::string& result_json) {
   std::string text = "job " + outcome + " after " + std::to_string(result.value("steps_done", int64_t{0})) + " steps";
   if (result.contains("last_loss")) text += ", loss " + result["last_loss"].dump();
   const auto cause = result.value("cause", nlohmann::json::object());
-  if (cause.contains("message")) text += "\n  cause (" + cause.value("kind", "") + "): " + cause["message"].get<std::string>();
+  if (cause.contains("message"))
+    text += "\n  cause (" + cause.value("kind", "") + "): " + cause["message"].get<std::string>();
   std::error_code error;
   if (!std::filesystem::exists(folder + "/result.json", error)) return text;
   text += "\n  run folder  " + folder;
-  for (const auto& [label, name] : {std::pair{"metrics", "metrics.jsonl"}, {"events", "events.jsonl"}, {"result", "result.json"},
-                                    {"logs", "logs"}, {"checkpoints", "checkpoints"}, {"export", "export"}})
-    if (std::filesystem::exists(folder + "/" + name, error)) text += std::string("\n  ") + label + std::string(12 - std::string(label).size(), ' ') + folder + "/" + name;
+  for (const auto& [label, name] : {std::pair{"metrics", "metrics.jsonl"},
+                                    {"events", "events.jsonl"},
+                                    {"result", "result.json"},
+                                    {"logs", "logs"},
+                                    {"checkpoints", "checkpoints"},
+                                    {"export", "export"}})
+    if (std::filesystem::exists(folder + "/" + name, error))
+      text += std::string("\n  ") + label + std::string(12 - std::string(label).size(), ' ') + folder + "/" + name;
   return text;
 }
 

@@ -9,8 +9,8 @@
 #include "base/result.h"
 #include "driver/run/peers.h"
 
-/// What a person sees of a job: lines, and one progress line that is updated in place on a terminal and repeated every few seconds
-/// elsewhere.
+/// What a person sees of a job: lines, and one progress line that is updated in place on a terminal and repeated every
+/// few seconds elsewhere.
 namespace troupe::cli {
 
 /// Thread-safe.
@@ -31,8 +31,8 @@ class Console {
   std::mutex mutex_;
   std::FILE* out_;
   bool terminal_;
-  bool open_ = false;         // a progress line without its newline
-  std::string held_;          // progress that was not printed
+  bool open_ = false;  // a progress line without its newline
+  std::string held_;   // progress that was not printed
   std::chrono::steady_clock::time_point last_;
 };
 

@@ -10,14 +10,17 @@ std::string evaluation_text(const std::string& result_json, bool json) {
   if (json) return results.dump(2) + "\n";
   std::string text;
   for (const auto& [key, value] : results.items())
-    if (value.is_primitive()) text += key + std::string(key.size() < 24 ? 24 - key.size() : 1, ' ') + (value.is_string() ? value.get<std::string>() : value.dump()) + "\n";
+    if (value.is_primitive())
+      text += key + std::string(key.size() < 24 ? 24 - key.size() : 1, ' ') +
+              (value.is_string() ? value.get<std::string>() : value.dump()) + "\n";
   if (!results.contains("show") || !results["show"].is_array()) return text;
   for (const auto& sample : results["show"]) {
     text += "\n";
     for (const char* key : {"id", "question", "expected", "predicted"}) {
       if (!sample.contains(key)) continue;
       const auto& value = sample[key];
-      text += std::string(key) + std::string(12 - std::string(key).size(), ' ') + (value.is_string() ? value.get<std::string>() : value.dump()) + "\n";
+      text += std::string(key) + std::string(12 - std::string(key).size(), ' ') +
+              (value.is_string() ? value.get<std::string>() : value.dump()) + "\n";
     }
   }
   return text;

@@ -18,13 +18,17 @@ inline constexpr int kExitStopped = 130;  // stopped by the user
 /// Of a request that did not get as far as a job.
 inline int exit_code_of(const Error& error) {
   switch (error.code) {
-    case ErrorCode::kUnavailable: return kExitNoDriver;
-    case ErrorCode::kInternal: return kExitFailed;
-    default: return kExitRefused;
+    case ErrorCode::kUnavailable:
+      return kExitNoDriver;
+    case ErrorCode::kInternal:
+      return kExitFailed;
+    default:
+      return kExitRefused;
   }
 }
 
-/// Prints the error to standard error for a person and, `as_json`, to standard output for a program (base/error_json.h); returns `exit_code_of` it.
+/// Prints the error to standard error for a person and, `as_json`, to standard output for a program
+/// (base/error_json.h); returns `exit_code_of` it.
 int report(const Error& error, bool as_json = false);
 
 }  // namespace troupe::cli

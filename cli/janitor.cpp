@@ -21,8 +21,8 @@ namespace {
 
 constexpr char kTitle[] = "troupe-janitor";
 
-/// `ps` and `pkill` shall not take this process for a second run: the words that they look at lie between two addresses of this
-/// process, and are overwritten.
+/// `ps` and `pkill` shall not take this process for a second run: the words that they look at lie between two addresses
+/// of this process, and are overwritten.
 void take_title(std::string_view title) {
   std::ifstream file("/proc/self/stat");
   std::string text;

@@ -8,8 +8,8 @@
 /// The private folder with the driver's socket, and the small process that removes it even when this one is killed.
 namespace troupe::cli {
 
-/// To be made before any thread is started: it forks. The janitor has its own session, so that neither Ctrl-C nor the end of a
-/// terminal reaches it, holds no other descriptor, and ends when this process does.
+/// To be made before any thread is started: it forks. The janitor has its own session, so that neither Ctrl-C nor the
+/// end of a terminal reaches it, holds no other descriptor, and ends when this process does.
 class PrivateFolder {
  public:
   /// Mode 0700, in the system's folder for temporary files.

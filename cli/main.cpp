@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "base/config/diagnostics.h"
-#include "base/standard_output.h"
 #include "base/error_json.h"
+#include "base/standard_output.h"
 #include "base/version/version.h"
 #include "cli/bench_calls.h"
 #include "cli/bench_dispatch.h"
@@ -55,11 +55,13 @@ void add_running(CLI::App& app, Given& given) {
   CLI::App* run = app.add_subcommand("run", "train on this machine or a cluster and wait for the end");
   add_job_options(*run, given.run);
   run->add_option("--cluster", given.run.cluster_file, "the cluster manifest; without it this machine is the cluster");
-  run->add_option("--run-dir", given.run.run_dir, "where the run's files go (default runs/NAME-ID)")->check(named_folder);
+  run->add_option("--run-dir", given.run.run_dir, "where the run's files go (default runs/NAME-ID)")
+      ->check(named_folder);
   run->add_option("--resume", given.run.resume,
                   "a run folder to go on from, or 'auto': continue the run folder if it has a checkpoint, else start");
   run->add_option("--actor", given.run.actor, "the actor program (default: troupe-actor beside troupe)");
-  run->add_option("--loop", given.run.loop, "a program that drives the job by direct calls instead of the recorded loop");
+  run->add_option("--loop", given.run.loop,
+                  "a program that drives the job by direct calls instead of the recorded loop");
   run->add_option("--loop-arg", given.run.loop_arguments, "an argument of that program; may be repeated")
       ->allow_extra_args(false);
   run->add_flag("--json", given.run.json, "print the result as JSON on standard output");

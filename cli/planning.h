@@ -33,12 +33,14 @@ inline constexpr char kLocalNode[] = "local";
 /// `path`, absolute and without `.`, `..` and a slash at its end: one spelling for one folder.
 std::string absolute_folder(const std::string& path);
 
-/// Where a job's files go: what was asked for, else runs/NAME-ID; with --resume auto and no folder, runs/NAME. Absolute.
+/// Where a job's files go: what was asked for, else runs/NAME-ID; with --resume auto and no folder, runs/NAME.
+/// Absolute.
 Result<std::string> choose_run_folder(const std::string& name, const std::string& run_dir, const std::string& resume);
 
-/// Whether `spec` can go on from the newest complete checkpoint of `resume` ("auto": of `run_folder`): same layout, same data position.
-/// Looked at before the run folder is touched, so that a refusal leaves the earlier run's files as they are. A named folder without
-/// a complete checkpoint is refused; with "auto" there need be none, but where there are some, one must be complete (DataLoss).
+/// Whether `spec` can go on from the newest complete checkpoint of `resume` ("auto": of `run_folder`): same layout,
+/// same data position. Looked at before the run folder is touched, so that a refusal leaves the earlier run's files as
+/// they are. A named folder without a complete checkpoint is refused; with "auto" there need be none, but where there
+/// are some, one must be complete (DataLoss).
 Status check_resume(const JobSpec& spec, const std::string& run_folder, const std::string& resume);
 
 /// Whether `free_bytes` of disk hold the checkpoints that the run keeps at a time, and its export with the parts that

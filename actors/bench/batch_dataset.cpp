@@ -1,9 +1,9 @@
 #include "actors/bench/batch_dataset.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
-#include <ATen/CPUGeneratorImpl.h>
 
 #include <cstring>
 
@@ -15,7 +15,8 @@ namespace {
 
 class BatchDataset final : public Dataset {
  public:
-  BatchDataset(const ModelConfig& config, at::Tensor ids, at::Tensor labels, at::Tensor pixels, const std::vector<IndexedImage>& grids)
+  BatchDataset(const ModelConfig& config, at::Tensor ids, at::Tensor labels, at::Tensor pixels,
+               const std::vector<IndexedImage>& grids)
       : config_(config), ids_(std::move(ids)), labels_(std::move(labels)), pixels_(std::move(pixels)) {
     size_t next = 0;
     int64_t patch = 0;
@@ -28,7 +29,8 @@ class BatchDataset final : public Dataset {
       sample.id = "row " + std::to_string(b);
       for (int64_t i = 0; i < length; ++i) {
         if (i > 0 && label[b * length + i] >= 0) ++sample.supervised;
-        const bool starts = id[b * length + i] == config.image_token && (i == 0 || id[b * length + i - 1] != config.image_token);
+        const bool starts =
+            id[b * length + i] == config.image_token && (i == 0 || id[b * length + i - 1] != config.image_token);
         if (starts && next < grids.size()) {
           IndexedImage image = grids[next++];
           image.token_offset = static_cast<int32_t>(i);
@@ -58,10 +60,13 @@ class BatchDataset final : public Dataset {
   }
   Result<at::Tensor> patches(int64_t sample, int image) const override {
     const auto number = static_cast<size_t>(first_image_[static_cast<size_t>(sample)] + image);
-    return pixels_.narrow(0, first_patch_[number], index_.samples[static_cast<size_t>(sample)].images[static_cast<size_t>(image)].patches());
+    return pixels_.narrow(0, first_patch_[number],
+                          index_.samples[static_cast<size_t>(sample)].images[static_cast<size_t>(image)].patches());
   }
   Result<SampleText> text(int64_t) const override { return invalid_argument("a prepared batch has no text"); }
-  Result<std::string> decode(const std::vector<int64_t>&) const override { return invalid_argument("a prepared batch has no tokenizer"); }
+  Result<std::string> decode(const std::vector<int64_t>&) const override {
+    return invalid_argument("a prepared batch has no tokenizer");
+  }
   int64_t end_of_turn() const override { return -1; }
 
  private:
@@ -71,11 +76,15 @@ class BatchDataset final : public Dataset {
   std::vector<int64_t> first_image_, first_patch_;
 };
 
-Result<at::Tensor> read_tensor(const SafetensorsFile& file, const std::string& name, FileDType dtype, size_t dimensions) {
+Result<at::Tensor> read_tensor(const SafetensorsFile& file, const std::string& name, FileDType dtype,
+                               size_t dimensions) {
   const TensorInfo* info = file.find(name);
-  if (!info) return not_found(file.path() + ": tensor '" + name + "' is missing (needed: input_ids, labels, pixel_values, image_grid_thw)");
+  if (!info)
+    return not_found(file.path() + ": tensor '" + name +
+                     "' is missing (needed: input_ids, labels, pixel_values, image_grid_thw)");
   if (info->dtype != dtype || info->shape.size() != dimensions)
-    return invalid_argument(file.path() + ": tensor '" + name + "' must have dtype " + file_dtype_name(dtype) + " and " + std::to_string(dimensions) + " dimensions");
+    return invalid_argument(file.path() + ": tensor '" + name + "' must have dtype " + file_dtype_name(dtype) +
+                            " and " + std::to_string(dimensions) + " dimensions");
   at::Tensor t = at::empty(info->shape, dtype == FileDType::kI64 ? at::kLong : at::kFloat);
   std::memcpy(t.mutable_data_ptr(), file.data(*info), info->bytes());
   return t;
@@ -91,7 +100,8 @@ Result<std::unique_ptr<Dataset>> open_batch_dataset(const std::string& path, con
   TROUPE_ASSIGN(const at::Tensor grid, read_tensor(*file, "image_grid_thw", FileDType::kI64, 2));
   if (ids.sizes() != labels.sizes()) return invalid_argument(path + ": input_ids and labels must have the same shape");
   if (pixels.size(1) != config.vision.patch_dim())
-    return invalid_argument(path + ": pixel_values has rows of " + std::to_string(pixels.size(1)) + ", the model's patches have " + std::to_string(config.vision.patch_dim()));
+    return invalid_argument(path + ": pixel_values has rows of " + std::to_string(pixels.size(1)) +
+                            ", the model's patches have " + std::to_string(config.vision.patch_dim()));
   std::vector<IndexedImage> grids;
   int64_t patches = 0;
   for (int64_t i = 0; i < grid.size(0); ++i) {
@@ -100,22 +110,27 @@ Result<std::unique_ptr<Dataset>> open_batch_dataset(const std::string& path, con
     patches += grids.back().patches();
   }
   if (patches != pixels.size(0))
-    return invalid_argument(path + ": image_grid_thw names " + std::to_string(patches) + " patches, pixel_values has " + std::to_string(pixels.size(0)));
-  return std::unique_ptr<Dataset>(std::make_unique<BatchDataset>(config, std::move(ids), std::move(labels), std::move(pixels), grids));
+    return invalid_argument(path + ": image_grid_thw names " + std::to_string(patches) + " patches, pixel_values has " +
+                            std::to_string(pixels.size(0)));
+  return std::unique_ptr<Dataset>(
+      std::make_unique<BatchDataset>(config, std::move(ids), std::move(labels), std::move(pixels), grids));
 }
 
 std::unique_ptr<Dataset> make_random_batch(const BatchShape& shape, const ModelConfig& config, uint64_t seed) {
   auto generator = at::detail::createCPUGenerator(seed);
   const int64_t merged = shape.grid_h * shape.grid_w / (config.vision.merge_size * config.vision.merge_size);
   const int64_t length = shape.text + merged + 2, before = std::min<int64_t>(8, shape.text);
-  at::Tensor ids = at::randint(5, std::min<int64_t>(1000, config.image_token), {shape.images, length}, generator, at::TensorOptions(at::kLong));
+  at::Tensor ids = at::randint(5, std::min<int64_t>(1000, config.image_token), {shape.images, length}, generator,
+                               at::TensorOptions(at::kLong));
   ids.narrow(1, before, 1).fill_(config.vision_start_token);
   ids.narrow(1, before + 1, merged).fill_(config.image_token);
   ids.narrow(1, before + 1 + merged, 1).fill_(config.vision_end_token);
   at::Tensor labels = ids.clone();
   labels.narrow(1, 0, before + 2 + merged).fill_(-100);
-  at::Tensor pixels = at::randn({shape.images * shape.grid_h * shape.grid_w, config.vision.patch_dim()}, generator, at::TensorOptions(at::kFloat));
-  const std::vector<IndexedImage> grids(static_cast<size_t>(shape.images), {1, static_cast<int32_t>(shape.grid_h), static_cast<int32_t>(shape.grid_w), 0});
+  at::Tensor pixels = at::randn({shape.images * shape.grid_h * shape.grid_w, config.vision.patch_dim()}, generator,
+                                at::TensorOptions(at::kFloat));
+  const std::vector<IndexedImage> grids(static_cast<size_t>(shape.images),
+                                        {1, static_cast<int32_t>(shape.grid_h), static_cast<int32_t>(shape.grid_w), 0});
   return std::make_unique<BatchDataset>(config, std::move(ids), std::move(labels), std::move(pixels), grids);
 }
 

@@ -33,7 +33,8 @@ MessageTag tag_of(const ReshardPiece& piece) {
 }
 
 /// Producers are the slots below `producers`. Both directions of a rank's work run in its own thread.
-Status move_rows(Member& rank, const ReshardPlan& plan, int producers, KvStore& store, const std::vector<SlotId>& peers) {
+Status move_rows(Member& rank, const ReshardPlan& plan, int producers, KvStore& store,
+                 const std::vector<SlotId>& peers) {
   TROUPE_RETURN_IF_ERROR(rank.channel->connect(peers, store, kPatience));
   const int self = rank.slot.value;
   for (const ReshardPiece& piece : plan.pieces) {

@@ -33,8 +33,8 @@ const ParameterDecl* declaration_of(const Declarations& declarations, const std:
 }
 
 /// One file of the source, written again with the same tensors in the same order.
-Status rewrite_file(const SafetensorsFile& source, const ModelFolder& folder, const Declarations& declarations, bool tied,
-                    const ExportOptions& options, const ExportParts& parts, const std::string& target) {
+Status rewrite_file(const SafetensorsFile& source, const ModelFolder& folder, const Declarations& declarations,
+                    bool tied, const ExportOptions& options, const ExportParts& parts, const std::string& target) {
   std::vector<TensorSpec> specs;
   std::vector<const TensorInfo*> kept;
   for (const TensorInfo& info : source.tensors()) {
@@ -44,7 +44,8 @@ Status rewrite_file(const SafetensorsFile& source, const ModelFolder& folder, co
     kept.push_back(&info);
   }
   const std::string path = target + "/" + fs::path(source.path()).filename().string();
-  TROUPE_ASSIGN(const std::unique_ptr<SafetensorsWriter> writer, SafetensorsWriter::create(path, specs, source.metadata()));
+  TROUPE_ASSIGN(const std::unique_ptr<SafetensorsWriter> writer,
+                SafetensorsWriter::create(path, specs, source.metadata()));
   for (const TensorInfo* info : kept) {
     const ParameterDecl* decl = declaration_of(declarations, classic_tensor_name(info->name), tied);
     if (decl == nullptr || is_untouched(options, *decl))
@@ -55,8 +56,8 @@ Status rewrite_file(const SafetensorsFile& source, const ModelFolder& folder, co
   return writer->finish();
 }
 
-Status write_like_source(const ModelConfig& config, const Declarations& declarations, const ExportOptions& options, const ExportParts& parts,
-                         const std::string& target) {
+Status write_like_source(const ModelConfig& config, const Declarations& declarations, const ExportOptions& options,
+                         const ExportParts& parts, const std::string& target) {
   TROUPE_ASSIGN(const ModelFolder source, ModelFolder::open(options.source_folder));
   TROUPE_RETURN_IF_ERROR(source.check(config));
   for (const auto& file : source.files())
@@ -68,9 +69,10 @@ Status write_like_source(const ModelConfig& config, const Declarations& declarat
   return {};
 }
 
-/// Parameters in the order of the model, cut into files of at most `limit` bytes (a larger parameter has a file of its own).
-std::vector<std::vector<const ParameterDecl*>> split_files(const std::vector<ParameterDecl>& order, const ExportParts& parts, int64_t limit,
-                                                           int64_t& total) {
+/// Parameters in the order of the model, cut into files of at most `limit` bytes (a larger parameter has a file of its
+/// own).
+std::vector<std::vector<const ParameterDecl*>> split_files(const std::vector<ParameterDecl>& order,
+                                                           const ExportParts& parts, int64_t limit, int64_t& total) {
   std::vector<std::vector<const ParameterDecl*>> files(1);
   int64_t filled = 0;
   for (const ParameterDecl& decl : order) {
@@ -93,15 +95,18 @@ std::string shard_name(size_t file, size_t files) {
   return name;
 }
 
-Status write_fresh(const std::vector<ParameterDecl>& order, const ExportOptions& options, const ExportParts& parts, const std::string& target) {
+Status write_fresh(const std::vector<ParameterDecl>& order, const ExportOptions& options, const ExportParts& parts,
+                   const std::string& target) {
   int64_t total = 0;
   const auto files = split_files(order, parts, options.max_file_bytes, total);
-  nlohmann::ordered_json index = {{"metadata", {{"total_size", total}}}, {"weight_map", nlohmann::ordered_json::object()}};
+  nlohmann::ordered_json index = {{"metadata", {{"total_size", total}}},
+                                  {"weight_map", nlohmann::ordered_json::object()}};
   for (size_t f = 0; f < files.size(); ++f) {
     std::vector<TensorSpec> specs;
     for (const ParameterDecl* decl : files[f]) specs.push_back({decl->name, parts.dtype(decl->name), decl->shape});
     const std::string name = shard_name(f, files.size());
-    TROUPE_ASSIGN(const std::unique_ptr<SafetensorsWriter> writer, SafetensorsWriter::create(target + "/" + name, specs));
+    TROUPE_ASSIGN(const std::unique_ptr<SafetensorsWriter> writer,
+                  SafetensorsWriter::create(target + "/" + name, specs));
     for (const ParameterDecl* decl : files[f]) {
       TROUPE_RETURN_IF_ERROR(parts.append(*decl, parts.dtype(decl->name), *writer));
       index["weight_map"][decl->name] = name;
@@ -123,7 +128,8 @@ Status move_into_place(const std::string& finished, const std::string& target) {
   fs::remove_all(old, ec);
   if (fs::exists(target)) fs::rename(target, old, ec);
   if (!ec) fs::rename(finished, target, ec);
-  if (ec) return invalid_argument(target + ": the exported folder " + finished + " cannot be moved there: " + ec.message());
+  if (ec)
+    return invalid_argument(target + ": the exported folder " + finished + " cannot be moved there: " + ec.message());
   fs::remove_all(old, ec);
   return {};
 }

@@ -46,7 +46,8 @@ Status add_converted(const std::byte* data, FileDType from, FileDType to, int64_
   for (int64_t at = 0; at < n; at += kChunk) {
     const int64_t count = std::min(kChunk, n - at);
     auto* source = const_cast<std::byte*>(data + at * file_dtype_bytes(from));  // from_blob has no read-only form
-    const at::Tensor chunk = at::from_blob(source, {count}, at::TensorOptions().dtype(scalar_type_of(from))).to(scalar_type_of(to));
+    const at::Tensor chunk =
+        at::from_blob(source, {count}, at::TensorOptions().dtype(scalar_type_of(from))).to(scalar_type_of(to));
     TROUPE_RETURN_IF_ERROR(out.add(chunk.const_data_ptr(), chunk.nbytes()));
   }
   return {};
@@ -80,7 +81,8 @@ Status ExportParts::add(const std::shared_ptr<SafetensorsFile>& file, const Tens
   part.info = &info;
   const size_t mark = info.name.find('#');
   long long begin = 0, end = 0;
-  const bool good = mark != std::string::npos && std::sscanf(info.name.c_str() + mark, "#%d:%lld:%lld", &part.dim, &begin, &end) == 3;
+  const bool good =
+      mark != std::string::npos && std::sscanf(info.name.c_str() + mark, "#%d:%lld:%lld", &part.dim, &begin, &end) == 3;
   if (!good) return data_loss(file->path() + ": '" + info.name + "' is not the name of an exported part");
   part.begin = begin;
   part.end = end;
@@ -100,11 +102,13 @@ Status ExportParts::check(const ParameterDecl& decl) const {
                        " at index " + std::to_string(std::min(part.begin, covered)) + ", seen in " + part.file->path() +
                        "; remove the folder of parts if an earlier export left it");
     shape[dim] = part.end - part.begin;
-    if (shape != part.info->shape) return data_loss(part.file->path() + ": '" + part.info->name + "' has another shape than its name says");
+    if (shape != part.info->shape)
+      return data_loss(part.file->path() + ": '" + part.info->name + "' has another shape than its name says");
     covered = part.end;
   }
   if (covered != decl.shape[dim])
-    return data_loss("export: tensor '" + decl.name + "' ends at index " + std::to_string(covered) + " of " + std::to_string(decl.shape[dim]));
+    return data_loss("export: tensor '" + decl.name + "' ends at index " + std::to_string(covered) + " of " +
+                     std::to_string(decl.shape[dim]));
   return {};
 }
 
@@ -146,7 +150,8 @@ Status write_export_parts(ParameterStore& store, World& world, const std::string
     const LocalSlice& s = p.slice;
     if (s.own_begin >= s.own_end) continue;
     TROUPE_ASSIGN(const FileDType dtype, checkpoint::file_dtype_of(p.weight.scalar_type()));
-    specs.push_back({checkpoint::part_name(p.decl.name, s.dim, s.own_begin, s.own_end), dtype, owned_part(p).sizes().vec()});
+    specs.push_back(
+        {checkpoint::part_name(p.decl.name, s.dim, s.own_begin, s.own_end), dtype, owned_part(p).sizes().vec()});
     owned.push_back(&p);
   }
   const std::string group = store.options().components.empty() ? "none" : store.options().components.front();
@@ -154,7 +159,8 @@ Status write_export_parts(ParameterStore& store, World& world, const std::string
       export_parts_folder(folder) + "/" + group + "-" + std::to_string(world.rank()) + ".safetensors";
   TROUPE_ASSIGN(const std::unique_ptr<SafetensorsWriter> writer, SafetensorsWriter::create(path, specs));
   for (const LocalParameter* p : owned) {
-    const at::Tensor part = owned_part(*p).cpu().contiguous();  // one parameter at a time: little memory beyond the store's
+    const at::Tensor part =
+        owned_part(*p).cpu().contiguous();  // one parameter at a time: little memory beyond the store's
     TROUPE_RETURN_IF_ERROR(writer->append(part.const_data_ptr(), part.nbytes()));
   }
   return writer->finish();

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
-/// Random numbers by position: element i of a stream can be had without those before it, so that every layout draws the same
-/// weights. Source: Philox4x32-10, "Parallel random numbers: as easy as 1, 2, 3", Salmon et al., SC 2011.
+/// Random numbers by position: element i of a stream can be had without those before it, so that every layout draws the
+/// same weights. Source: Philox4x32-10, "Parallel random numbers: as easy as 1, 2, 3", Salmon et al., SC 2011.
 namespace troupe::checkpoint {
 
 /// The key of a named stream.

@@ -20,7 +20,8 @@ at::Tensor normal_rows(const LocalParameter& p, uint64_t key, float deviation, i
   float* out = rows.data_ptr<float>();
   at::parallel_for(first, last, 1, [&](int64_t from, int64_t to) {
     for (int64_t r = from; r < to; ++r)
-      checkpoint::fill_normal(key, (row_begin + r) * global_width + column_begin, width, deviation, out + (r - first) * width);
+      checkpoint::fill_normal(key, (row_begin + r) * global_width + column_begin, width, deviation,
+                              out + (r - first) * width);
   });
   return rows;
 }

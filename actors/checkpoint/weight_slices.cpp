@@ -29,7 +29,8 @@ Result<FileDType> file_dtype_of(at::ScalarType type) {
     case at::kLong:
       return FileDType::kI64;
     default:
-      return invalid_argument(std::string("tensors of dtype ") + c10::toString(type) + " are not written; valid: float, bfloat16, half, int64");
+      return invalid_argument(std::string("tensors of dtype ") + c10::toString(type) +
+                              " are not written; valid: float, bfloat16, half, int64");
   }
 }
 

@@ -15,7 +15,8 @@ Result<FileDType> file_dtype_of(at::ScalarType type);
 /// A tensor over the bytes of a mapped file, nothing copied. Read only, valid as long as `file`.
 at::Tensor mapped_tensor(const SafetensorsFile& file, const TensorInfo& info);
 
-/// The rows or columns [begin, end) of the slice, without its padding: of a global tensor, and of the local one that holds it.
+/// The rows or columns [begin, end) of the slice, without its padding: of a global tensor, and of the local one that
+/// holds it.
 at::Tensor global_part(const at::Tensor& global, const LocalSlice& slice, int64_t begin, int64_t end);
 at::Tensor local_part(const at::Tensor& local, const LocalSlice& slice, int64_t begin, int64_t end);
 

@@ -73,7 +73,8 @@ class Reader {
     bool known = size->is_object() && !size->empty();
     if (known)
       for (const auto& [key, value] : size->items())
-        known = known && (key == "shortest_edge" || key == "longest_edge" || key == "min_pixels" || key == "max_pixels");
+        known =
+            known && (key == "shortest_edge" || key == "longest_edge" || key == "min_pixels" || key == "max_pixels");
     if (known) return size;
     bad("size", *size, "{shortest_edge: PIXELS, longest_edge: PIXELS}, or min_pixels and max_pixels");
     return nullptr;

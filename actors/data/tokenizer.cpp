@@ -21,17 +21,19 @@ constexpr const char* kByteLevelPattern =
 constexpr int64_t kMaxId = (1 << 24) - 1;  // what one table of the vocabulary can be made for
 
 /// Enters a token, once for each spelling and each id. `where` is the part of the file that names it.
-Status add_token(const std::string& where, const std::string& spelling, const Json& id, std::unordered_map<std::string, int64_t>& ids,
-                 std::unordered_map<int64_t, std::string>& spellings) {
+Status add_token(const std::string& where, const std::string& spelling, const Json& id,
+                 std::unordered_map<std::string, int64_t>& ids, std::unordered_map<int64_t, std::string>& spellings) {
   const std::string token = where + " '" + spelling + "'";
   if (!id.is_number_unsigned() || id > kMaxId)
-    return invalid_argument(token + " has the id " + id.dump() + "; valid: an integer from 0 to " + std::to_string(kMaxId));
+    return invalid_argument(token + " has the id " + id.dump() + "; valid: an integer from 0 to " +
+                            std::to_string(kMaxId));
   const auto number = id.get<int64_t>();
   const auto [by_spelling, new_spelling] = ids.emplace(spelling, number);
   if (by_spelling->second != number)
     return invalid_argument(token + " has the id " + id.dump() + " and the id " + std::to_string(by_spelling->second));
   const auto [by_id, new_id] = spellings.emplace(number, spelling);
-  if (by_id->second != spelling) return invalid_argument(token + " has the id " + id.dump() + ", which is that of '" + by_id->second + "'");
+  if (by_id->second != spelling)
+    return invalid_argument(token + " has the id " + id.dump() + ", which is that of '" + by_id->second + "'");
   return {};
 }
 
@@ -93,7 +95,8 @@ Status read_merges(const Json& node, std::vector<ByteLevelBpe::Merge>& merges) {
   return {};
 }
 
-Result<std::unique_ptr<ByteLevelBpe>> read_model(const Json& model, std::unordered_map<std::string, int64_t>& vocabulary,
+Result<std::unique_ptr<ByteLevelBpe>> read_model(const Json& model,
+                                                 std::unordered_map<std::string, int64_t>& vocabulary,
                                                  std::unordered_map<int64_t, std::string>& spellings) {
   if (type_of(model) != "BPE" && model.contains("type"))
     return invalid_argument("model '" + type_of(model) + "' is not understood; BPE is");
@@ -128,7 +131,8 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::load(const std::string& folder) {
     t->bpe_ = std::move(bpe).value();
     for (const auto& added : root.value("added_tokens", Json::array())) {
       const auto spelling = added.at("content").get<std::string>();
-      if (const Status entered = add_token("added_tokens: token", spelling, added.at("id"), t->ids_, spellings); !entered.ok())
+      if (const Status entered = add_token("added_tokens: token", spelling, added.at("id"), t->ids_, spellings);
+          !entered.ok())
         return wrap(entered.error(), t->file_);
       const AddedToken token{spelling, t->ids_.at(spelling)};
       t->added_spellings_[token.id] = token.spelling;

@@ -36,10 +36,10 @@ Status agree_on_space(const JobContext& job, int64_t step, int64_t own_bytes, ui
   const uint64_t free = std::stoull(said);
   if (static_cast<uint64_t>(needed) <= free) return {};
   const auto mib = [](uint64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB"; };
-  return make_error(ErrorCode::kResourceExhausted,
-                    "the checkpoint of step " + std::to_string(step) + " takes " + mib(static_cast<uint64_t>(needed)) +
-                        ", but " + mib(free) + " of disk are free in " + job.assignment.run_folder +
-                        "; make space there, then go on with --resume auto");
+  return make_error(ErrorCode::kResourceExhausted, "the checkpoint of step " + std::to_string(step) + " takes " +
+                                                       mib(static_cast<uint64_t>(needed)) + ", but " + mib(free) +
+                                                       " of disk are free in " + job.assignment.run_folder +
+                                                       "; make space there, then go on with --resume auto");
 }
 
 Status save_checkpoint(const JobContext& job, std::vector<std::unique_ptr<Actor>>& actors,

@@ -19,7 +19,8 @@ struct TrainingPosition {
 /// with both numbers, on every host or on none, before anything is written. `step` names the save.
 Status agree_on_space(const JobContext& job, int64_t step, int64_t own_bytes, uint64_t free_bytes);
 /// Writes RUN/checkpoints/step-N: complete or not there. ResourceExhausted when it would not fit.
-Status save_checkpoint(const JobContext& job, std::vector<std::unique_ptr<Actor>>& actors, const TrainingPosition& position);
+Status save_checkpoint(const JobContext& job, std::vector<std::unique_ptr<Actor>>& actors,
+                       const TrainingPosition& position);
 /// Restores what the assignment's resume_from holds. The layout must be the one that saved it.
 Result<TrainingPosition> restore_checkpoint(const JobContext& job, std::vector<std::unique_ptr<Actor>>& actors);
 /// Writes the model as a Hugging Face folder.

@@ -35,7 +35,8 @@ at::Tensor whole_tensor(Actor& actor, const LocalParameter& p, const at::Tensor&
   at::Tensor whole = at::zeros(p.decl.shape, at::kFloat);
   const int64_t owned = p.slice.own_end - p.slice.own_begin;
   if (owned > 0)
-    whole.narrow(p.slice.dim, p.slice.own_begin, owned).copy_(local.narrow(p.slice.dim, p.slice.own_begin - p.slice.begin, owned));
+    whole.narrow(p.slice.dim, p.slice.own_begin, owned)
+        .copy_(local.narrow(p.slice.dim, p.slice.own_begin - p.slice.begin, owned));
   Communicator& tp = actor.world().over({Axis::kTp});
   if (tp.size() == 1) return whole;
   at::Tensor shared = whole.to(actor.store().options().device);
@@ -51,7 +52,8 @@ Status write_gradients(const JobContext& job, Actor& actor, const std::string& s
   if (!actor.trained()) return {};
   NamedTensors tensors;
   for (const LocalParameter& p : actor.store().parameters())
-    if (p.trained) tensors.emplace_back(p.decl.name, whole_tensor(actor, p, actor.optimizer()->full_local_gradient(p.decl.name)));
+    if (p.trained)
+      tensors.emplace_back(p.decl.name, whole_tensor(actor, p, actor.optimizer()->full_local_gradient(p.decl.name)));
   if (actor.rank() != 0) return {};
   return write_tensors(part_name(stem, job, actor), tensors);
 }
@@ -59,7 +61,8 @@ Status write_gradients(const JobContext& job, Actor& actor, const std::string& s
 /// Weights before the step's update, frozen ones too.
 Status write_weights(const JobContext& job, Actor& actor, const std::string& stem) {
   NamedTensors tensors;
-  for (const LocalParameter& p : actor.store().parameters()) tensors.emplace_back(p.decl.name, whole_tensor(actor, p, p.weight));
+  for (const LocalParameter& p : actor.store().parameters())
+    tensors.emplace_back(p.decl.name, whole_tensor(actor, p, p.weight));
   if (actor.rank() != 0) return {};
   return write_tensors(part_name(stem, job, actor), tensors);
 }

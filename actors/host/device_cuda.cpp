@@ -30,7 +30,8 @@ Result<at::Device> open_device(const SlotInfo& slot) {
   const int number = device_number(slot.device), devices = static_cast<int>(c10::cuda::device_count());
   if (number < 0) return invalid_argument(name + "; valid: cpu, cuda:0, cuda:1, ...");
   if (number >= devices)
-    return invalid_argument(name + ", but CUDA finds " + std::to_string(devices) + " devices here (nvidia-smi shows what the driver sees)");
+    return invalid_argument(name + ", but CUDA finds " + std::to_string(devices) +
+                            " devices here (nvidia-smi shows what the driver sees)");
   try {
     at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
     const at::Device device(at::kCUDA, static_cast<c10::DeviceIndex>(number));
@@ -59,7 +60,8 @@ MemoryMeter memory_meter(at::Device device) {
   return [index = device.index()] {
     const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(index);
     c10::cuda::CUDACachingAllocator::resetPeakStats(index);
-    return MemoryReading{stats.allocated_bytes[kAllBlocks].current, stats.allocated_bytes[kAllBlocks].peak, stats.reserved_bytes[kAllBlocks].peak};
+    return MemoryReading{stats.allocated_bytes[kAllBlocks].current, stats.allocated_bytes[kAllBlocks].peak,
+                         stats.reserved_bytes[kAllBlocks].peak};
   };
 }
 

@@ -7,12 +7,15 @@
 namespace troupe {
 namespace {
 
-/// For each (sample, image): the image to look at. Among images of one grid each gets its successor's, so that shapes stay as planned.
-std::map<std::pair<int64_t, int>, std::pair<int64_t, int>> shuffled_images(const SampleIndex& index, const std::vector<int64_t>& samples) {
+/// For each (sample, image): the image to look at. Among images of one grid each gets its successor's, so that shapes
+/// stay as planned.
+std::map<std::pair<int64_t, int>, std::pair<int64_t, int>> shuffled_images(const SampleIndex& index,
+                                                                           const std::vector<int64_t>& samples) {
   std::map<std::tuple<int, int, int>, std::vector<std::pair<int64_t, int>>> by_grid;
   for (int64_t s : samples) {
     const auto& images = index.samples[static_cast<size_t>(s)].images;
-    for (size_t i = 0; i < images.size(); ++i) by_grid[{images[i].t, images[i].h, images[i].w}].push_back({s, static_cast<int>(i)});
+    for (size_t i = 0; i < images.size(); ++i)
+      by_grid[{images[i].t, images[i].h, images[i].w}].push_back({s, static_cast<int>(i)});
   }
   std::map<std::pair<int64_t, int>, std::pair<int64_t, int>> result;
   for (const auto& [grid, images] : by_grid) {
@@ -36,12 +39,13 @@ nlohmann::ordered_json EvaluationResult::to_json() const {
   return j;
 }
 
-Result<EvaluationResult> evaluate(const JobContext& job, std::vector<std::unique_ptr<Actor>>& actors, Executor& executor, int64_t step,
-                                  const EvaluationOptions& options) {
+Result<EvaluationResult> evaluate(const JobContext& job, std::vector<std::unique_ptr<Actor>>& actors,
+                                  Executor& executor, int64_t step, const EvaluationOptions& options) {
   EvaluationResult result;
   if (job.eval_samples.empty()) return result;
   const Dataset& data = job.eval_dataset();
-  BatchPlanOptions plan_options = batch_plan_options(job.spec, job.config.vision, static_cast<int64_t>(job.eval_samples.size()));
+  BatchPlanOptions plan_options =
+      batch_plan_options(job.spec, job.config.vision, static_cast<int64_t>(job.eval_samples.size()));
   plan_options.source_weights.clear();  // each sample is looked at once
   const BatchPlanner planner(data.index(), job.eval_samples, plan_options);
   std::map<std::pair<int64_t, int>, std::pair<int64_t, int>> replaced;

@@ -8,7 +8,7 @@
 namespace troupe {
 
 struct EvaluationOptions {
-  size_t show = 0;             // answers to collect
+  size_t show = 0;              // answers to collect
   bool shuffle_images = false;  // look at another record's image of the same size instead (does the model look at all?)
 };
 
@@ -21,7 +21,7 @@ struct EvaluationResult {
 };
 
 /// Every host of the job calls this at the same point. `step` labels the batches.
-Result<EvaluationResult> evaluate(const JobContext& job, std::vector<std::unique_ptr<Actor>>& actors, Executor& executor, int64_t step,
-                                  const EvaluationOptions& options);
+Result<EvaluationResult> evaluate(const JobContext& job, std::vector<std::unique_ptr<Actor>>& actors,
+                                  Executor& executor, int64_t step, const EvaluationOptions& options);
 
 }  // namespace troupe

@@ -32,15 +32,18 @@ class Executor {
  public:
   /// `actors` are complete and stay where they are.
   Executor(const JobContext& job, std::vector<std::unique_ptr<Actor>>& actors, Boundary& boundary);
-  /// One step of training; weights change. `updates` counts the optimizer's updates, this one included if it is not skipped.
+  /// One step of training; weights change. `updates` counts the optimizer's updates, this one included if it is not
+  /// skipped.
   Result<StepOutcome> train(StepInput& input, int64_t updates, const GradientHook& hook);
   /// Forward passes only.
   Result<StepOutcome> evaluate(StepInput& input);
-  /// With fences, StepOutcome::seconds holds what the device spent, not what handing it the work took; steps then run slower on GPUs.
+  /// With fences, StepOutcome::seconds holds what the device spent, not what handing it the work took; steps then run
+  /// slower on GPUs.
   void fence_instructions(bool fence) { fence_ = fence; }
 
  private:
-  Result<StepOutcome> run(const Program& program, StepInput& input, int64_t updates, bool evaluation, const GradientHook& hook);
+  Result<StepOutcome> run(const Program& program, StepInput& input, int64_t updates, bool evaluation,
+                          const GradientHook& hook);
   Status run_instruction(const Instruction& instruction, Actor& actor, int64_t updates, const StepOutcome& outcome);
   std::map<std::string, double> learning_rates(int64_t step) const;
   Status combine(StepOutcome& outcome, bool evaluation);

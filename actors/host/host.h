@@ -45,7 +45,7 @@ class Host {
   int64_t last_step_ = 0;      // done
   int64_t skipped_total_ = 0;  // steps without an update
   int skipped_in_row_ = 0;
-  int attempt_ = 1;            // of the steps to come
+  int attempt_ = 1;                  // of the steps to come
   std::optional<double> last_loss_;  // of last_step_; none when that is not known
 };
 

@@ -45,8 +45,7 @@ Status open_data(JobContext& job) {
   }
   if (job.spec.eval.max_samples > 0 && static_cast<int64_t>(job.eval_samples.size()) > job.spec.eval.max_samples)
     job.eval_samples.resize(static_cast<size_t>(job.spec.eval.max_samples));
-  if (job.epoch_samples == 0 && trains(a.mode))
-    return invalid_argument("data.sources: no sample is left to train on");
+  if (job.epoch_samples == 0 && trains(a.mode)) return invalid_argument("data.sources: no sample is left to train on");
   return {};
 }
 

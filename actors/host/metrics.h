@@ -36,6 +36,7 @@ std::optional<double> loss_of_step(const std::string& run_folder, int64_t step);
 int next_attempt(const std::string& run_folder, int64_t step);
 
 /// {"peak_memory_mib": ..., "activation_peak_mib": {"group/rank": ...}} of this host.
-std::string local_line(const JobContext& job, const std::vector<std::unique_ptr<Actor>>& actors, const std::vector<int64_t>& activation_peaks);
+std::string local_line(const JobContext& job, const std::vector<std::unique_ptr<Actor>>& actors,
+                       const std::vector<int64_t>& activation_peaks);
 
 }  // namespace troupe

@@ -31,12 +31,15 @@ void TextActor::begin_step(StepInput& input, size_t member, double scale, bool e
 TextActor::UnitState& TextActor::unit_state(int unit) {
   UnitState& state = units_[unit];
   if (!state.stripe.defined())
-    state.stripe = at::empty({boundary_.consumer_row_count(rank_, unit), job_.config.text.hidden},
-                             at::TensorOptions().dtype(store_->options().compute_dtype).device(store_->options().device));
+    state.stripe =
+        at::empty({boundary_.consumer_row_count(rank_, unit), job_.config.text.hidden},
+                  at::TensorOptions().dtype(store_->options().compute_dtype).device(store_->options().device));
   return state;
 }
 
-Status TextActor::wait(const Instruction& i) { return boundary_.receive({i.peer_unit, i.unit, false}, rank_, unit_state(i.unit).stripe); }
+Status TextActor::wait(const Instruction& i) {
+  return boundary_.receive({i.peer_unit, i.unit, false}, rank_, unit_state(i.unit).stripe);
+}
 
 std::vector<int64_t> TextActor::stripe_sizes(int unit) {
   std::vector<int64_t> sizes;
@@ -93,7 +96,9 @@ Status TextActor::backward(int unit) {
   return {};
 }
 
-Status TextActor::post(const Instruction& i) { return boundary_.send({i.peer_unit, i.unit, true}, rank_, units_.at(i.unit).gradient); }
+Status TextActor::post(const Instruction& i) {
+  return boundary_.send({i.peer_unit, i.unit, true}, rank_, units_.at(i.unit).gradient);
+}
 
 at::Tensor TextActor::outgoing(int unit) const {
   const auto at = units_.find(unit);

@@ -25,7 +25,9 @@ Status VisionActor::forward(int unit) {
   return {};
 }
 
-Status VisionActor::post(const Instruction& i) { return boundary_.send({i.unit, i.peer_unit, false}, rank_, units_.at(i.unit).rows); }
+Status VisionActor::post(const Instruction& i) {
+  return boundary_.send({i.unit, i.peer_unit, false}, rank_, units_.at(i.unit).rows);
+}
 
 at::Tensor VisionActor::outgoing(int unit) const {
   const auto at = units_.find(unit);

@@ -16,7 +16,8 @@ namespace {
 /// Segment bounds as the kernels want them: int32 on the device.
 at::Tensor device_bounds(const std::vector<int64_t>& cu_seqlens, const at::Tensor& like) {
   at::Tensor bounds = at::empty({static_cast<int64_t>(cu_seqlens.size())}, at::kInt);
-  std::transform(cu_seqlens.begin(), cu_seqlens.end(), bounds.data_ptr<int32_t>(), [](int64_t x) { return static_cast<int32_t>(x); });
+  std::transform(cu_seqlens.begin(), cu_seqlens.end(), bounds.data_ptr<int32_t>(),
+                 [](int64_t x) { return static_cast<int32_t>(x); });
   return copy_to_device(bounds, like.device());
 }
 
@@ -54,23 +55,24 @@ AttentionResult attention(const at::Tensor& q, const at::Tensor& k, const at::Te
     return {out, {log_sum_exp, bounds, rng_state, unused}};
   }
   auto [out, log_sum_exp, seed, offset, max_q, max_k] = at::_efficient_attention_forward(
-      q.unsqueeze(0), repeated(k, q.size(1)).unsqueeze(0), repeated(v, q.size(1)).unsqueeze(0), {}, bounds, bounds, most, most, 0.0,
-      mask_type(plan.causal), true, plan.scale);
+      q.unsqueeze(0), repeated(k, q.size(1)).unsqueeze(0), repeated(v, q.size(1)).unsqueeze(0), {}, bounds, bounds,
+      most, most, 0.0, mask_type(plan.causal), true, plan.scale);
   return {out.squeeze(0), {log_sum_exp, bounds, seed, offset}};
 }
 
-AttentionGradients attention_backward(const at::Tensor& grad_out, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                      const AttentionResult& forward, const AttentionPlan& plan) {
+AttentionGradients attention_backward(const at::Tensor& grad_out, const at::Tensor& q, const at::Tensor& k,
+                                      const at::Tensor& v, const AttentionResult& forward, const AttentionPlan& plan) {
   const int64_t most = longest(plan.cu_seqlens);
   const std::vector<at::Tensor>& saved = forward.saved;
   if (has_flash_kernel(q)) {
-    auto [gq, gk, gv] = at::_flash_attention_backward(grad_out, q, k, v, forward.out, saved[0], saved[1], saved[1], most, most, 0.0, plan.causal,
-                                                      saved[2], saved[3], plan.scale);
+    auto [gq, gk, gv] = at::_flash_attention_backward(grad_out, q, k, v, forward.out, saved[0], saved[1], saved[1],
+                                                      most, most, 0.0, plan.causal, saved[2], saved[3], plan.scale);
     return {gq, gk, gv};
   }
   auto [gq, gk, gv, bias] = at::_efficient_attention_backward(
-      grad_out.unsqueeze(0), q.unsqueeze(0), repeated(k, q.size(1)).unsqueeze(0), repeated(v, q.size(1)).unsqueeze(0), {},
-      forward.out.unsqueeze(0), saved[1], saved[1], most, most, saved[0], 0.0, saved[2], saved[3], mask_type(plan.causal), false, plan.scale);
+      grad_out.unsqueeze(0), q.unsqueeze(0), repeated(k, q.size(1)).unsqueeze(0), repeated(v, q.size(1)).unsqueeze(0),
+      {}, forward.out.unsqueeze(0), saved[1], saved[1], most, most, saved[0], 0.0, saved[2], saved[3],
+      mask_type(plan.causal), false, plan.scale);
   return {gq.squeeze(0), summed(gk.squeeze(0), k.size(1)), summed(gv.squeeze(0), v.size(1))};
 }
 

@@ -3,7 +3,8 @@
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 
-/// What the kernels of elements in fp32 or bf16 share: arithmetic is in fp32, and neighbouring elements are read and written at once.
+/// What the kernels of elements in fp32 or bf16 share: arithmetic is in fp32, and neighbouring elements are read and
+/// written at once.
 namespace troupe::cuda {
 
 __device__ inline float widen(float x) { return x; }

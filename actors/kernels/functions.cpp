@@ -28,10 +28,11 @@ struct NormWeights {
 Variable norm_backward(AutogradContext* ctx, const Variable& grad_y, const Variable& grad_sum) {
   const variable_list saved = ctx->get_saved_variables();
   const auto weight_gradient = ctx->saved_data.find("weight_gradient");
-  return rms_norm_rows_backward(grad_y.contiguous(), grad_sum.defined() ? grad_sum.contiguous() : grad_sum, saved[0],
-                                ctx->saved_data["weight"].toTensor(), saved[1],
-                                weight_gradient == ctx->saved_data.end() ? at::Tensor() : weight_gradient->second.toTensor(),
-                                ctx->needs_input_grad(0));
+  return rms_norm_rows_backward(
+      grad_y.contiguous(), grad_sum.defined() ? grad_sum.contiguous() : grad_sum, saved[0],
+      ctx->saved_data["weight"].toTensor(), saved[1],
+      weight_gradient == ctx->saved_data.end() ? at::Tensor() : weight_gradient->second.toTensor(),
+      ctx->needs_input_grad(0));
 }
 
 void save_norm(AutogradContext* ctx, const NormWeights& w) {
@@ -57,7 +58,8 @@ class RmsNormFunction : public Function<RmsNormFunction> {
 
 class AddRmsNormFunction : public Function<AddRmsNormFunction> {
  public:
-  static variable_list forward(AutogradContext* ctx, const Variable& x, const Variable& residual, const Variable& /*anchor*/, const NormWeights& w) {
+  static variable_list forward(AutogradContext* ctx, const Variable& x, const Variable& residual,
+                               const Variable& /*anchor*/, const NormWeights& w) {
     RmsNormResult r = rms_norm_rows(x, residual, w.weight, w.eps);
     save_norm(ctx, w);
     ctx->save_for_backward({r.sum, r.inverse});
@@ -129,7 +131,8 @@ class TakeRowsFunction : public Function<TakeRowsFunction> {
     const at::Tensor index = ctx->saved_data["index"].toTensor();
     std::vector<int64_t> shape = gradients[0].sizes().vec();
     shape[0] = ctx->saved_data["rows"].toInt();
-    at::Tensor grad = index.size(0) == shape[0] ? at::empty(shape, gradients[0].options()) : at::zeros(shape, gradients[0].options());
+    at::Tensor grad =
+        index.size(0) == shape[0] ? at::empty(shape, gradients[0].options()) : at::zeros(shape, gradients[0].options());
     grad.index_copy_(0, index, gradients[0]);
     return {grad, Variable()};
   }
@@ -141,8 +144,10 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, const at::Ten
   return RmsNormFunction::apply(x, weight_anchor(weight_gradient.defined()), NormWeights{weight, weight_gradient, eps});
 }
 
-NormedSum add_rms_norm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight, const at::Tensor& weight_gradient, double eps) {
-  const variable_list out = AddRmsNormFunction::apply(x, residual, weight_anchor(weight_gradient.defined()), NormWeights{weight, weight_gradient, eps});
+NormedSum add_rms_norm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
+                       const at::Tensor& weight_gradient, double eps) {
+  const variable_list out = AddRmsNormFunction::apply(x, residual, weight_anchor(weight_gradient.defined()),
+                                                      NormWeights{weight, weight_gradient, eps});
   return {out[0], out[1]};
 }
 
@@ -150,8 +155,9 @@ at::Tensor swiglu(const at::Tensor& gate_up) { return SwigluFunction::apply(gate
 
 at::Tensor gelu(const at::Tensor& x) { return GeluFunction::apply(x); }
 
-std::tuple<at::Tensor, at::Tensor, at::Tensor> rope_split(const at::Tensor& qkv, const at::Tensor& cos, const at::Tensor& sin,
-                                                          int64_t query_heads, int64_t kv_heads) {
+std::tuple<at::Tensor, at::Tensor, at::Tensor> rope_split(const at::Tensor& qkv, const at::Tensor& cos,
+                                                          const at::Tensor& sin, int64_t query_heads,
+                                                          int64_t kv_heads) {
   const variable_list out = RopeSplitFunction::apply(qkv, RopeTables{cos, sin, query_heads, kv_heads});
   return {out[0], out[1], out[2]};
 }

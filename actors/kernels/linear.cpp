@@ -35,7 +35,8 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
   static variable_list backward(AutogradContext* ctx, const variable_list& gradients) {
     if (!gradients[0].defined()) return {Variable(), Variable(), Variable()};
     const at::Tensor grad_y = gradients[0].contiguous();
-    const auto weight_gradient = ctx->saved_data.find("weight_gradient"), bias_gradient = ctx->saved_data.find("bias_gradient");
+    const auto weight_gradient = ctx->saved_data.find("weight_gradient"),
+               bias_gradient = ctx->saved_data.find("bias_gradient");
     if (weight_gradient != ctx->saved_data.end()) {
       add_transposed_product(weight_gradient->second.toTensor(), grad_y, ctx->get_saved_variables()[0]);
     }
@@ -48,8 +49,8 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
 
 }  // namespace
 
-at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const at::Tensor& weight_gradient,
-                  const at::Tensor& bias_gradient) {
+at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                  const at::Tensor& weight_gradient, const at::Tensor& bias_gradient) {
   const at::Tensor anchor = weight_anchor(weight_gradient.defined() || bias_gradient.defined());
   return LinearFunction::apply(x, anchor, LinearWeights{weight, bias, weight_gradient, bias_gradient});
 }

@@ -11,12 +11,12 @@
 namespace troupe {
 namespace {
 
-/// oneDNN generates code for every new shape, which takes milliseconds and memory, and row counts change from unit to unit: below this
-/// many multiply-adds (some milliseconds of work) it costs more than its faster product saves.
+/// oneDNN generates code for every new shape, which takes milliseconds and memory, and row counts change from unit to
+/// unit: below this many multiply-adds (some milliseconds of work) it costs more than its faster product saves.
 constexpr int64_t kSmallProduct = 1 << 28;
 
-using OneDnnLinear = at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&, std::string_view,
-                                at::List<std::optional<at::Scalar>>, std::optional<std::string_view>);
+using OneDnnLinear = at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&,
+                                std::string_view, at::List<std::optional<at::Scalar>>, std::optional<std::string_view>);
 
 /// The operator, when this LibTorch has it.
 const std::optional<c10::TypedOperatorHandle<OneDnnLinear>>& one_dnn_linear() {
@@ -32,7 +32,8 @@ const std::optional<c10::TypedOperatorHandle<OneDnnLinear>>& one_dnn_linear() {
 at::Tensor product_with_transpose(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
   const bool large = x.size(0) * x.size(1) * weight.size(0) >= kSmallProduct;
   if (x.is_cpu() && x.scalar_type() == at::kFloat && large && one_dnn_linear()) {
-    return one_dnn_linear()->call(x, weight, bias.defined() ? std::optional(bias) : std::nullopt, "none", at::List<std::optional<at::Scalar>>(), "");
+    return one_dnn_linear()->call(x, weight, bias.defined() ? std::optional(bias) : std::nullopt, "none",
+                                  at::List<std::optional<at::Scalar>>(), "");
   }
   return bias.defined() ? at::addmm(bias, x, weight.t()) : at::mm(x, weight.t());
 }

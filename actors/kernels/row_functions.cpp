@@ -30,8 +30,9 @@ RmsNormResult rms_norm_rows(const at::Tensor& x, const at::Tensor& residual, con
   return r;
 }
 
-at::Tensor rms_norm_rows_backward(const at::Tensor& grad_y, const at::Tensor& grad_sum, const at::Tensor& x, const at::Tensor& weight,
-                                  const at::Tensor& inverse, at::Tensor weight_gradient, bool want_grad_x) {
+at::Tensor rms_norm_rows_backward(const at::Tensor& grad_y, const at::Tensor& grad_sum, const at::Tensor& x,
+                                  const at::Tensor& weight, const at::Tensor& inverse, at::Tensor weight_gradient,
+                                  bool want_grad_x) {
   const at::Tensor wide_grad = grad_y.to(at::kFloat), unit = x.to(at::kFloat).mul(inverse.unsqueeze(1));
   if (weight_gradient.defined()) weight_gradient.add_(at::sum(wide_grad.mul(unit), 0));
   if (!want_grad_x) return {};
@@ -43,7 +44,9 @@ at::Tensor rms_norm_rows_backward(const at::Tensor& grad_y, const at::Tensor& gr
 
 at::Tensor swiglu_rows(const at::Tensor& gate_up) {
   const int64_t width = gate_up.size(1) / 2;
-  return at::silu(gate_up.narrow(1, 0, width).to(at::kFloat)).mul_(gate_up.narrow(1, width, width)).to(gate_up.scalar_type());
+  return at::silu(gate_up.narrow(1, 0, width).to(at::kFloat))
+      .mul_(gate_up.narrow(1, width, width))
+      .to(gate_up.scalar_type());
 }
 
 at::Tensor swiglu_rows_backward(const at::Tensor& grad_y, const at::Tensor& gate_up) {
@@ -51,7 +54,8 @@ at::Tensor swiglu_rows_backward(const at::Tensor& grad_y, const at::Tensor& gate
   const at::Tensor gate = gate_up.narrow(1, 0, width).to(at::kFloat), s = at::sigmoid(gate), d = grad_y.to(at::kFloat);
   at::Tensor grad = at::empty_like(gate_up);
   grad.narrow(1, width, width).copy_(d.mul(gate).mul_(s));
-  grad.narrow(1, 0, width).copy_(d.mul(gate_up.narrow(1, width, width)).mul_(s).mul_(gate.mul(s.neg().add_(1)).add_(1)));
+  grad.narrow(1, 0, width)
+      .copy_(d.mul(gate_up.narrow(1, width, width)).mul_(s).mul_(gate.mul(s.neg().add_(1)).add_(1)));
   return grad;
 }
 
@@ -73,9 +77,10 @@ RmsNormResult rms_norm_rows(const at::Tensor& x, const at::Tensor& residual, con
   return composed::rms_norm_rows(x, residual, weight, eps);
 }
 
-at::Tensor rms_norm_rows_backward(const at::Tensor& grad_y, const at::Tensor& grad_sum, const at::Tensor& x, const at::Tensor& weight,
-                                  const at::Tensor& inverse, at::Tensor weight_gradient, bool want_grad_x) {
-  const auto backward = x.is_cpu()           ? &cpu::rms_norm_rows_backward
+at::Tensor rms_norm_rows_backward(const at::Tensor& grad_y, const at::Tensor& grad_sum, const at::Tensor& x,
+                                  const at::Tensor& weight, const at::Tensor& inverse, at::Tensor weight_gradient,
+                                  bool want_grad_x) {
+  const auto backward = x.is_cpu()            ? &cpu::rms_norm_rows_backward
                         : cuda::takes_norm(x) ? &cuda::rms_norm_rows_backward
                                               : &composed::rms_norm_rows_backward;
   return backward(grad_y, grad_sum, x, weight, inverse, std::move(weight_gradient), want_grad_x);
@@ -88,11 +93,13 @@ at::Tensor swiglu_rows(const at::Tensor& gate_up) {
 
 at::Tensor swiglu_rows_backward(const at::Tensor& grad_y, const at::Tensor& gate_up) {
   if (gate_up.is_cpu()) return cpu::swiglu_rows_backward(grad_y, gate_up);
-  return cuda::takes_swiglu(gate_up) ? cuda::swiglu_rows_backward(grad_y, gate_up) : composed::swiglu_rows_backward(grad_y, gate_up);
+  return cuda::takes_swiglu(gate_up) ? cuda::swiglu_rows_backward(grad_y, gate_up)
+                                     : composed::swiglu_rows_backward(grad_y, gate_up);
 }
 
-std::tuple<at::Tensor, at::Tensor, at::Tensor> rope_split_rows(const at::Tensor& qkv, const at::Tensor& cos, const at::Tensor& sin,
-                                                               int64_t query_heads, int64_t kv_heads) {
+std::tuple<at::Tensor, at::Tensor, at::Tensor> rope_split_rows(const at::Tensor& qkv, const at::Tensor& cos,
+                                                               const at::Tensor& sin, int64_t query_heads,
+                                                               int64_t kv_heads) {
   const int64_t rows = qkv.size(0), heads = query_heads + 2 * kv_heads, d = cos.size(1);
   if (qkv.is_cpu() || cuda::takes_rope(qkv, d)) {
     at::Tensor q = at::empty({rows, query_heads, d}, qkv.options()), k = at::empty({rows, kv_heads, d}, qkv.options());
@@ -101,12 +108,15 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> rope_split_rows(const at::Tensor&
     return {q, k, v};
   }
   const at::Tensor all = qkv.view({rows, heads, d});
-  return {composed::rotate(all.narrow(1, 0, query_heads), cos, sin, false), composed::rotate(all.narrow(1, query_heads, kv_heads), cos, sin, false),
+  return {composed::rotate(all.narrow(1, 0, query_heads), cos, sin, false),
+          composed::rotate(all.narrow(1, query_heads, kv_heads), cos, sin, false),
           all.narrow(1, query_heads + kv_heads, kv_heads).contiguous()};
 }
 
-at::Tensor rope_split_rows_backward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& cos, const at::Tensor& sin) {
-  const int64_t rows = q.size(0), query_heads = q.size(1), kv_heads = k.size(1), d = q.size(2), heads = query_heads + 2 * kv_heads;
+at::Tensor rope_split_rows_backward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                    const at::Tensor& cos, const at::Tensor& sin) {
+  const int64_t rows = q.size(0), query_heads = q.size(1), kv_heads = k.size(1), d = q.size(2),
+                heads = query_heads + 2 * kv_heads;
   at::Tensor packed = at::empty({rows, heads * d}, q.options());
   if (q.is_cpu() || cuda::takes_rope(q, d)) {
     (q.is_cpu() ? cpu::rope_split_rows : cuda::rope_split_rows)({packed, q, k, v, cos, sin}, true);

@@ -33,7 +33,8 @@ void* at_row(const at::Tensor& x, int64_t row, int64_t width) {
   return static_cast<char*>(x.data_ptr()) + row * width * static_cast<int64_t>(x.element_size());
 }
 
-/// Runs piece(begin, end, partial sums [width]) over fixed pieces of `rows` and adds the partial sums to `sums` in order.
+/// Runs piece(begin, end, partial sums [width]) over fixed pieces of `rows` and adds the partial sums to `sums` in
+/// order.
 template <typename Piece>
 void sum_pieces(int64_t rows, int64_t width, at::Tensor sums, Piece piece) {
   const int64_t pieces = (rows + kPieceRows - 1) / kPieceRows;
@@ -51,23 +52,27 @@ RmsNormResult rms_norm_rows(const at::Tensor& x, const at::Tensor& residual, con
   const RowType type = row_type(x);
   TROUPE_CHECK(row_type(weight) == type && (!residual.defined() || row_type(residual) == type));
   const int64_t rows = x.size(0), width = x.size(1);
-  RmsNormResult r{residual.defined() ? at::empty_like(x) : at::Tensor(), at::empty_like(x), at::empty({rows}, at::kFloat)};
+  RmsNormResult r{residual.defined() ? at::empty_like(x) : at::Tensor(), at::empty_like(x),
+                  at::empty({rows}, at::kFloat)};
   at::parallel_for(0, rows, grain(width), [&](int64_t begin, int64_t end) {
-    row_loops().rms_forward(type, {at_row(x, begin, width), at_row(residual, begin, width), weight.data_ptr(), at_row(r.sum, begin, width),
-                                   at_row(r.y, begin, width), r.inverse.data_ptr<float>() + begin, end - begin, width, static_cast<float>(eps)});
+    row_loops().rms_forward(type, {at_row(x, begin, width), at_row(residual, begin, width), weight.data_ptr(),
+                                   at_row(r.sum, begin, width), at_row(r.y, begin, width),
+                                   r.inverse.data_ptr<float>() + begin, end - begin, width, static_cast<float>(eps)});
   });
   return r;
 }
 
-at::Tensor rms_norm_rows_backward(const at::Tensor& grad_y, const at::Tensor& grad_sum, const at::Tensor& x, const at::Tensor& weight,
-                                  const at::Tensor& inverse, at::Tensor weight_gradient, bool want_grad_x) {
+at::Tensor rms_norm_rows_backward(const at::Tensor& grad_y, const at::Tensor& grad_sum, const at::Tensor& x,
+                                  const at::Tensor& weight, const at::Tensor& inverse, at::Tensor weight_gradient,
+                                  bool want_grad_x) {
   const RowType type = row_type(x);
   TROUPE_CHECK(row_type(grad_y) == type && (!grad_sum.defined() || row_type(grad_sum) == type));
   const int64_t rows = x.size(0), width = x.size(1);
   at::Tensor grad_x = want_grad_x ? at::empty_like(x) : at::Tensor();
   const auto piece = [&](int64_t begin, int64_t end, float* sums) {
-    row_loops().rms_backward(type, {at_row(grad_y, begin, width), at_row(grad_sum, begin, width), at_row(x, begin, width), weight.data_ptr(),
-                                    inverse.data_ptr<float>() + begin, at_row(grad_x, begin, width), sums, end - begin, width});
+    row_loops().rms_backward(
+        type, {at_row(grad_y, begin, width), at_row(grad_sum, begin, width), at_row(x, begin, width), weight.data_ptr(),
+               inverse.data_ptr<float>() + begin, at_row(grad_x, begin, width), sums, end - begin, width});
   };
   if (weight_gradient.defined()) {
     sum_pieces(rows, width, std::move(weight_gradient), piece);
@@ -82,7 +87,8 @@ at::Tensor swiglu_rows(const at::Tensor& gate_up) {
   const int64_t rows = gate_up.size(0), width = gate_up.size(1) / 2;
   at::Tensor y = at::empty({rows, width}, gate_up.options());
   at::parallel_for(0, rows, grain(width), [&](int64_t begin, int64_t end) {
-    row_loops().swiglu_forward(type, {at_row(gate_up, begin, 2 * width), nullptr, at_row(y, begin, width), nullptr, end - begin, width});
+    row_loops().swiglu_forward(
+        type, {at_row(gate_up, begin, 2 * width), nullptr, at_row(y, begin, width), nullptr, end - begin, width});
   });
   return y;
 }
@@ -93,8 +99,8 @@ at::Tensor swiglu_rows_backward(const at::Tensor& grad_y, const at::Tensor& gate
   const int64_t rows = gate_up.size(0), width = gate_up.size(1) / 2;
   at::Tensor grad = at::empty_like(gate_up);
   at::parallel_for(0, rows, grain(width), [&](int64_t begin, int64_t end) {
-    row_loops().swiglu_backward(type, {at_row(gate_up, begin, 2 * width), at_row(grad_y, begin, width), nullptr, at_row(grad, begin, 2 * width),
-                                       end - begin, width});
+    row_loops().swiglu_backward(type, {at_row(gate_up, begin, 2 * width), at_row(grad_y, begin, width), nullptr,
+                                       at_row(grad, begin, 2 * width), end - begin, width});
   });
   return grad;
 }
@@ -103,12 +109,14 @@ void rope_split_rows(const RopeTensors& a, bool inverse) {
   const RowType type = row_type(a.packed);
   TROUPE_CHECK(row_type(a.q) == type && row_type(a.k) == type && row_type(a.v) == type);
   TROUPE_CHECK(row_type(a.cos) == RowType::kFp32 && row_type(a.sin) == RowType::kFp32);
-  const int64_t rows = a.q.size(0), heads = a.q.size(1), kv = a.k.size(1), d = a.q.size(2), width = (heads + 2 * kv) * d;
+  const int64_t rows = a.q.size(0), heads = a.q.size(1), kv = a.k.size(1), d = a.q.size(2),
+                width = (heads + 2 * kv) * d;
   TROUPE_CHECK(a.cos.size(0) == rows && a.cos.size(1) == d && a.packed.size(1) == width);
   at::parallel_for(0, rows, grain(width), [&](int64_t begin, int64_t end) {
-    row_loops().rope_split(type, {at_row(a.packed, begin, width), at_row(a.q, begin, heads * d), at_row(a.k, begin, kv * d),
-                                  at_row(a.v, begin, kv * d), a.cos.data_ptr<float>() + begin * d, a.sin.data_ptr<float>() + begin * d,
-                                  end - begin, heads, kv, d, inverse});
+    row_loops().rope_split(
+        type, {at_row(a.packed, begin, width), at_row(a.q, begin, heads * d), at_row(a.k, begin, kv * d),
+               at_row(a.v, begin, kv * d), a.cos.data_ptr<float>() + begin * d, a.sin.data_ptr<float>() + begin * d,
+               end - begin, heads, kv, d, inverse});
   });
 }
 

@@ -2,8 +2,9 @@
 
 #include "actors/kernels/row_functions.h"
 
-/// row_functions.h on GPUs: the kernels of row_kernels.h on the current stream. fp32 and bf16, contiguous. A build without CUDA has none of them:
-/// every `takes` is false there, and shapes that a kernel does not take go through compositions of ATen operators instead.
+/// row_functions.h on GPUs: the kernels of row_kernels.h on the current stream. fp32 and bf16, contiguous. A build
+/// without CUDA has none of them: every `takes` is false there, and shapes that a kernel does not take go through
+/// compositions of ATen operators instead.
 namespace troupe::cuda {
 
 bool takes_norm(const at::Tensor& x);
@@ -12,8 +13,9 @@ bool takes_rope(const at::Tensor& rows, int64_t head_dim);
 bool takes_squares(const at::Tensor& x);
 
 RmsNormResult rms_norm_rows(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight, double eps);
-at::Tensor rms_norm_rows_backward(const at::Tensor& grad_y, const at::Tensor& grad_sum, const at::Tensor& x, const at::Tensor& weight,
-                                  const at::Tensor& inverse, at::Tensor weight_gradient, bool want_grad_x);
+at::Tensor rms_norm_rows_backward(const at::Tensor& grad_y, const at::Tensor& grad_sum, const at::Tensor& x,
+                                  const at::Tensor& weight, const at::Tensor& inverse, at::Tensor weight_gradient,
+                                  bool want_grad_x);
 at::Tensor swiglu_rows(const at::Tensor& gate_up);
 at::Tensor swiglu_rows_backward(const at::Tensor& grad_y, const at::Tensor& gate_up);
 /// Fills q, k, v from packed, or (`inverse`) packed from the gradients in q, k, v.

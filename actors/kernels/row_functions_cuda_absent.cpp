@@ -15,7 +15,8 @@ bool takes_rope(const at::Tensor& /*rows*/, int64_t /*head_dim*/) { return false
 bool takes_squares(const at::Tensor& /*x*/) { return false; }
 
 RmsNormResult rms_norm_rows(const at::Tensor&, const at::Tensor&, const at::Tensor&, double) { absent(); }
-at::Tensor rms_norm_rows_backward(const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&, at::Tensor, bool) {
+at::Tensor rms_norm_rows_backward(const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                                  const at::Tensor&, at::Tensor, bool) {
   absent();
 }
 at::Tensor swiglu_rows(const at::Tensor&) { absent(); }

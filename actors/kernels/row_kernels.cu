@@ -120,13 +120,15 @@ __device__ inline float sigmoid(float x) { return 1.0f / (1.0f + __expf(-x)); }
 template <typename T, int N>
 __global__ void __launch_bounds__(kThreads) swiglu_forward_kernel(const Swiglu a) {
   const int64_t pieces = a.width / N, all = a.rows * pieces;
-  for (int64_t p = blockIdx.x * static_cast<int64_t>(kThreads) + threadIdx.x; p < all; p += static_cast<int64_t>(gridDim.x) * kThreads) {
+  for (int64_t p = blockIdx.x * static_cast<int64_t>(kThreads) + threadIdx.x; p < all;
+       p += static_cast<int64_t>(gridDim.x) * kThreads) {
     const int64_t row = p / pieces, at = p % pieces * N;
     const T* gate = static_cast<const T*>(a.gate_up) + row * 2 * a.width + at;
     const Pack<T, N> g = load<N>(gate), u = load<N>(gate + a.width);
     Pack<T, N> y;
 #pragma unroll
-    for (int i = 0; i < N; ++i) narrow(y.values[i], widen(g.values[i]) * sigmoid(widen(g.values[i])) * widen(u.values[i]));
+    for (int i = 0; i < N; ++i)
+      narrow(y.values[i], widen(g.values[i]) * sigmoid(widen(g.values[i])) * widen(u.values[i]));
     store<N>(static_cast<T*>(a.y) + row * a.width + at, y);
   }
 }
@@ -134,10 +136,12 @@ __global__ void __launch_bounds__(kThreads) swiglu_forward_kernel(const Swiglu a
 template <typename T, int N>
 __global__ void __launch_bounds__(kThreads) swiglu_backward_kernel(const Swiglu a) {
   const int64_t pieces = a.width / N, all = a.rows * pieces;
-  for (int64_t p = blockIdx.x * static_cast<int64_t>(kThreads) + threadIdx.x; p < all; p += static_cast<int64_t>(gridDim.x) * kThreads) {
+  for (int64_t p = blockIdx.x * static_cast<int64_t>(kThreads) + threadIdx.x; p < all;
+       p += static_cast<int64_t>(gridDim.x) * kThreads) {
     const int64_t row = p / pieces, at = p % pieces * N, gate_at = row * 2 * a.width + at;
     const T* gate = static_cast<const T*>(a.gate_up) + gate_at;
-    const Pack<T, N> g = load<N>(gate), u = load<N>(gate + a.width), d = load<N>(static_cast<const T*>(a.grad_y) + row * a.width + at);
+    const Pack<T, N> g = load<N>(gate), u = load<N>(gate + a.width),
+                     d = load<N>(static_cast<const T*>(a.grad_y) + row * a.width + at);
     Pack<T, N> grad_gate, grad_up;
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -155,8 +159,10 @@ __global__ void __launch_bounds__(kThreads) swiglu_backward_kernel(const Swiglu 
 template <typename T>
 __global__ void __launch_bounds__(kThreads) rope_split_kernel(const RopeSplit a) {
   constexpr int N = 4;
-  const int64_t d = a.head_dim, half = d / 2, pieces = half / N, heads = a.heads + 2 * a.kv_heads, all = a.rows * heads * pieces;
-  for (int64_t p = blockIdx.x * static_cast<int64_t>(kThreads) + threadIdx.x; p < all; p += static_cast<int64_t>(gridDim.x) * kThreads) {
+  const int64_t d = a.head_dim, half = d / 2, pieces = half / N, heads = a.heads + 2 * a.kv_heads,
+                all = a.rows * heads * pieces;
+  for (int64_t p = blockIdx.x * static_cast<int64_t>(kThreads) + threadIdx.x; p < all;
+       p += static_cast<int64_t>(gridDim.x) * kThreads) {
     const int64_t piece = p % pieces * N, head = p / pieces % heads, row = p / pieces / heads;
     T* packed = static_cast<T*>(a.packed) + (row * heads + head) * d + piece;
     T* split;
@@ -172,7 +178,8 @@ __global__ void __launch_bounds__(kThreads) rope_split_kernel(const RopeSplit a)
     Pack<T, N> low = load<N>(from), high = load<N>(from + half);
     if (head < a.heads + a.kv_heads) {
       const float *cosine = a.cosine + row * d + piece, *sine = a.sine + row * d + piece;
-      const Pack<float, N> cos_low = load<N>(cosine), cos_high = load<N>(cosine + half), sin_low = load<N>(sine), sin_high = load<N>(sine + half);
+      const Pack<float, N> cos_low = load<N>(cosine), cos_high = load<N>(cosine + half), sin_low = load<N>(sine),
+                           sin_high = load<N>(sine + half);
 #pragma unroll
       for (int i = 0; i < N; ++i) {
         const float x = widen(low.values[i]), y = widen(high.values[i]);
@@ -230,48 +237,63 @@ int64_t chunks_of(RowType type, int64_t width) {
 template <typename T>
 const char* launch_rms_forward(const RmsForward& a, int64_t chunks, Stream stream) {
   const auto blocks = static_cast<unsigned>(a.rows);
-  if (chunks <= 1) rms_forward_kernel<T, 1><<<blocks, kThreads, 0, stream>>>(a);
-  else if (chunks <= 2) rms_forward_kernel<T, 2><<<blocks, kThreads, 0, stream>>>(a);
-  else if (chunks <= 4) rms_forward_kernel<T, 4><<<blocks, kThreads, 0, stream>>>(a);
-  else rms_forward_kernel<T, kMostChunks><<<blocks, kThreads, 0, stream>>>(a);
+  if (chunks <= 1)
+    rms_forward_kernel<T, 1><<<blocks, kThreads, 0, stream>>>(a);
+  else if (chunks <= 2)
+    rms_forward_kernel<T, 2><<<blocks, kThreads, 0, stream>>>(a);
+  else if (chunks <= 4)
+    rms_forward_kernel<T, 4><<<blocks, kThreads, 0, stream>>>(a);
+  else
+    rms_forward_kernel<T, kMostChunks><<<blocks, kThreads, 0, stream>>>(a);
   return launch_refused();
 }
 
 template <typename T>
 const char* launch_rms_backward(const RmsBackward& a, int64_t chunks, Stream stream) {
   const auto blocks = static_cast<unsigned>(norm_backward_blocks(a.rows));
-  if (chunks <= 1) rms_backward_kernel<T, 1><<<blocks, kThreads, 0, stream>>>(a);
-  else if (chunks <= 2) rms_backward_kernel<T, 2><<<blocks, kThreads, 0, stream>>>(a);
-  else if (chunks <= 4) rms_backward_kernel<T, 4><<<blocks, kThreads, 0, stream>>>(a);
-  else rms_backward_kernel<T, kMostChunks><<<blocks, kThreads, 0, stream>>>(a);
+  if (chunks <= 1)
+    rms_backward_kernel<T, 1><<<blocks, kThreads, 0, stream>>>(a);
+  else if (chunks <= 2)
+    rms_backward_kernel<T, 2><<<blocks, kThreads, 0, stream>>>(a);
+  else if (chunks <= 4)
+    rms_backward_kernel<T, 4><<<blocks, kThreads, 0, stream>>>(a);
+  else
+    rms_backward_kernel<T, kMostChunks><<<blocks, kThreads, 0, stream>>>(a);
   return launch_refused();
 }
 
 }  // namespace
 
-bool norm_width_fits(RowType type, int64_t width) { return width % elements_of_16_bytes(type) == 0 && chunks_of(type, width) <= kMostChunks; }
+bool norm_width_fits(RowType type, int64_t width) {
+  return width % elements_of_16_bytes(type) == 0 && chunks_of(type, width) <= kMostChunks;
+}
 
 int64_t norm_backward_blocks(int64_t rows) { return rows < 1024 ? rows : 1024; }
 
 const char* rms_forward(RowType type, const RmsForward& a, Stream stream) {
   if (a.rows == 0) return nullptr;
   const int64_t chunks = chunks_of(type, a.width);
-  return type == RowType::kFp32 ? launch_rms_forward<float>(a, chunks, stream) : launch_rms_forward<__nv_bfloat16>(a, chunks, stream);
+  return type == RowType::kFp32 ? launch_rms_forward<float>(a, chunks, stream)
+                                : launch_rms_forward<__nv_bfloat16>(a, chunks, stream);
 }
 
 const char* rms_backward(RowType type, const RmsBackward& a, Stream stream) {
   if (a.rows == 0) return nullptr;
   const int64_t chunks = chunks_of(type, a.width);
-  return type == RowType::kFp32 ? launch_rms_backward<float>(a, chunks, stream) : launch_rms_backward<__nv_bfloat16>(a, chunks, stream);
+  return type == RowType::kFp32 ? launch_rms_backward<float>(a, chunks, stream)
+                                : launch_rms_backward<__nv_bfloat16>(a, chunks, stream);
 }
 
 const char* swiglu_forward(RowType type, const Swiglu& a, Stream stream) {
   if (a.rows == 0) return nullptr;
   const bool wide = type == RowType::kBf16 && a.width % 8 == 0;
   const unsigned blocks = blocks_for(a.rows * a.width / (wide ? 8 : 4));
-  if (type == RowType::kFp32) swiglu_forward_kernel<float, 4><<<blocks, kThreads, 0, stream>>>(a);
-  else if (wide) swiglu_forward_kernel<__nv_bfloat16, 8><<<blocks, kThreads, 0, stream>>>(a);
-  else swiglu_forward_kernel<__nv_bfloat16, 4><<<blocks, kThreads, 0, stream>>>(a);
+  if (type == RowType::kFp32)
+    swiglu_forward_kernel<float, 4><<<blocks, kThreads, 0, stream>>>(a);
+  else if (wide)
+    swiglu_forward_kernel<__nv_bfloat16, 8><<<blocks, kThreads, 0, stream>>>(a);
+  else
+    swiglu_forward_kernel<__nv_bfloat16, 4><<<blocks, kThreads, 0, stream>>>(a);
   return launch_refused();
 }
 
@@ -279,17 +301,22 @@ const char* swiglu_backward(RowType type, const Swiglu& a, Stream stream) {
   if (a.rows == 0) return nullptr;
   const bool wide = type == RowType::kBf16 && a.width % 8 == 0;
   const unsigned blocks = blocks_for(a.rows * a.width / (wide ? 8 : 4));
-  if (type == RowType::kFp32) swiglu_backward_kernel<float, 4><<<blocks, kThreads, 0, stream>>>(a);
-  else if (wide) swiglu_backward_kernel<__nv_bfloat16, 8><<<blocks, kThreads, 0, stream>>>(a);
-  else swiglu_backward_kernel<__nv_bfloat16, 4><<<blocks, kThreads, 0, stream>>>(a);
+  if (type == RowType::kFp32)
+    swiglu_backward_kernel<float, 4><<<blocks, kThreads, 0, stream>>>(a);
+  else if (wide)
+    swiglu_backward_kernel<__nv_bfloat16, 8><<<blocks, kThreads, 0, stream>>>(a);
+  else
+    swiglu_backward_kernel<__nv_bfloat16, 4><<<blocks, kThreads, 0, stream>>>(a);
   return launch_refused();
 }
 
 const char* rope_split(RowType type, const RopeSplit& a, Stream stream) {
   if (a.rows == 0) return nullptr;
   const unsigned blocks = blocks_for(a.rows * (a.heads + 2 * a.kv_heads) * a.head_dim / 8);
-  if (type == RowType::kFp32) rope_split_kernel<float><<<blocks, kThreads, 0, stream>>>(a);
-  else rope_split_kernel<__nv_bfloat16><<<blocks, kThreads, 0, stream>>>(a);
+  if (type == RowType::kFp32)
+    rope_split_kernel<float><<<blocks, kThreads, 0, stream>>>(a);
+  else
+    rope_split_kernel<__nv_bfloat16><<<blocks, kThreads, 0, stream>>>(a);
   return launch_refused();
 }
 
@@ -297,8 +324,10 @@ int64_t square_blocks(int64_t n) { return blocks_for(n / 32); }
 
 const char* squares(RowType type, const void* x, int64_t n, double* partial, Stream stream) {
   const auto blocks = static_cast<unsigned>(square_blocks(n));
-  if (type == RowType::kFp32) squares_kernel<<<blocks, kThreads, 0, stream>>>(static_cast<const float*>(x), n, partial);
-  else squares_kernel<<<blocks, kThreads, 0, stream>>>(static_cast<const __nv_bfloat16*>(x), n, partial);
+  if (type == RowType::kFp32)
+    squares_kernel<<<blocks, kThreads, 0, stream>>>(static_cast<const float*>(x), n, partial);
+  else
+    squares_kernel<<<blocks, kThreads, 0, stream>>>(static_cast<const __nv_bfloat16*>(x), n, partial);
   return launch_refused();
 }
 

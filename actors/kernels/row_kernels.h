@@ -4,9 +4,9 @@
 
 struct CUstream_st;
 
-/// The row-wise kernels on a GPU, on raw rows; no LibTorch here, so that nvcc reads little. Arguments are those of row_loops.h with device
-/// addresses; fp32 and bf16, arithmetic in fp32. Each call launches on `stream` and returns; a refused launch is returned as its text,
-/// else null. Tensors start at multiples of 16 bytes.
+/// The row-wise kernels on a GPU, on raw rows; no LibTorch here, so that nvcc reads little. Arguments are those of
+/// row_loops.h with device addresses; fp32 and bf16, arithmetic in fp32. Each call launches on `stream` and returns; a
+/// refused launch is returned as its text, else null. Tensors start at multiples of 16 bytes.
 namespace troupe::cuda {
 
 using Stream = CUstream_st*;
@@ -32,7 +32,8 @@ const char* rope_split(RowType type, const RopeSplit& a, Stream stream);
 
 /// Rows of partial results of `squares`.
 int64_t square_blocks(int64_t n);
-/// Per block the sum of squares and the count of non-finite values of its share of x [n]: partial [square_blocks(n), 2] fp64.
+/// Per block the sum of squares and the count of non-finite values of its share of x [n]: partial [square_blocks(n), 2]
+/// fp64.
 const char* squares(RowType type, const void* x, int64_t n, double* partial, Stream stream);
 
 }  // namespace troupe::cuda

@@ -21,7 +21,8 @@ inline void store(Bf16& to, float x) {
   to.bits = static_cast<uint16_t>((u & 0x7fffffffu) > 0x7f800000u ? (u >> 16) | 0x40u : rounded);
 }
 
-/// e^x to 2 units in the last place, in plain arithmetic so that the compiler vectorises it. Clamped: no input overflows to infinity or below zero.
+/// e^x to 2 units in the last place, in plain arithmetic so that the compiler vectorises it. Clamped: no input
+/// overflows to infinity or below zero.
 inline float exponential(float x) {
   x = x > 88.0f ? 88.0f : x;
   x = x < -87.0f ? -87.0f : x;
@@ -84,7 +85,8 @@ void rms_backward(const RmsBackward& a) {
         store(grad_x[i], load(grad_sum[i]) + load(grad_y[i]) * load(weight[i]) * inverse - load(x[i]) * slope);
       }
     } else {
-      for (int64_t i = 0; i < width; ++i) store(grad_x[i], load(grad_y[i]) * load(weight[i]) * inverse - load(x[i]) * slope);
+      for (int64_t i = 0; i < width; ++i)
+        store(grad_x[i], load(grad_y[i]) * load(weight[i]) * inverse - load(x[i]) * slope);
     }
   }
 }
@@ -122,7 +124,8 @@ void swiglu_backward(const Swiglu& a) {
 
 /// Rotates one head by the angle given; the inverse rotation is its transpose, which is what the backward pass needs.
 template <typename T>
-void rotate(const T* __restrict__ from, T* __restrict__ to, const float* cosine, const float* sine, int64_t d, bool inverse) {
+void rotate(const T* __restrict__ from, T* __restrict__ to, const float* cosine, const float* sine, int64_t d,
+            bool inverse) {
   const int64_t half = d / 2;
   if (!inverse) {
     for (int64_t i = 0; i < half; ++i) {

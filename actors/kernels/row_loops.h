@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-/// The CPU inner loops of this room on raw rows, compiled once for each instruction set; no LibTorch here, so that they build fast.
-/// Each works on `rows` consecutive rows and is single-threaded: callers cut the rows and run pieces side by side.
-/// Element types: fp32, and bf16 as its 16 bits; arithmetic is fp32 in both. NaN and infinity pass through.
+/// The CPU inner loops of this room on raw rows, compiled once for each instruction set; no LibTorch here, so that they
+/// build fast. Each works on `rows` consecutive rows and is single-threaded: callers cut the rows and run pieces side
+/// by side. Element types: fp32, and bf16 as its 16 bits; arithmetic is fp32 in both. NaN and infinity pass through.
 namespace troupe {
 
 enum class RowType : uint8_t { kFp32, kBf16 };
@@ -15,7 +15,7 @@ struct RmsForward {
   const void* weight;    // [H]
   void* sum;             // x + residual; null without residual
   void* y;
-  float* inverse;        // [rows] 1 / sqrt(mean + eps)
+  float* inverse;  // [rows] 1 / sqrt(mean + eps)
   int64_t rows, width;
   float eps;
 };
@@ -26,8 +26,8 @@ struct RmsBackward {
   const void* x;         // what was normalised
   const void* weight;
   const float* inverse;
-  void* grad_x;              // or null
-  float* weight_gradient;    // [H], added to; or null
+  void* grad_x;            // or null
+  float* weight_gradient;  // [H], added to; or null
   int64_t rows, width;
 };
 
@@ -40,7 +40,8 @@ struct Swiglu {
   int64_t rows, width;
 };
 
-/// packed [rows, (heads + 2 kv) d]; q [rows, heads d], k and v [rows, kv d]. Backward (`inverse`) reads q, k, v and writes packed.
+/// packed [rows, (heads + 2 kv) d]; q [rows, heads d], k and v [rows, kv d]. Backward (`inverse`) reads q, k, v and
+/// writes packed.
 struct RopeSplit {
   void* packed;
   void *q, *k, *v;

@@ -25,7 +25,8 @@ struct Segments {
 
 class VarlenAttentionFunction : public torch::autograd::Function<VarlenAttentionFunction> {
  public:
-  static Variable forward(AutogradContext* ctx, const Variable& q, const Variable& k, const Variable& v, const Segments& segments) {
+  static Variable forward(AutogradContext* ctx, const Variable& q, const Variable& k, const Variable& v,
+                          const Segments& segments) {
     const AttentionPlan plan{segments.cu_seqlens, segments.causal, segments.scale};
     AttentionResult result;
     if (q.size(0) == 0) {
@@ -56,7 +57,8 @@ class VarlenAttentionFunction : public torch::autograd::Function<VarlenAttention
   }
 };
 
-/// Key/value heads laid out one for each query head, for maps that are no equal shares; the gradient sums them up again.
+/// Key/value heads laid out one for each query head, for maps that are no equal shares; the gradient sums them up
+/// again.
 class HeadsOfQueriesFunction : public torch::autograd::Function<HeadsOfQueriesFunction> {
  public:
   static Variable forward(AutogradContext* ctx, const Variable& x, const at::Tensor& map) {
@@ -84,8 +86,9 @@ bool is_equal_shares(const std::vector<int64_t>& kv_of_query, int64_t kv_heads) 
 
 }  // namespace
 
-at::Tensor varlen_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const std::vector<int64_t>& cu_seqlens,
-                            bool causal, double scale, const std::vector<int64_t>& kv_of_query) {
+at::Tensor varlen_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                            const std::vector<int64_t>& cu_seqlens, bool causal, double scale,
+                            const std::vector<int64_t>& kv_of_query) {
   TROUPE_CHECK(!cu_seqlens.empty() && cu_seqlens.front() == 0 && cu_seqlens.back() == q.size(0));
   TROUPE_CHECK(k.size(0) == q.size(0) && v.size(0) == q.size(0));
   const Segments segments{cu_seqlens, causal, scale};
@@ -95,7 +98,8 @@ at::Tensor varlen_attention(const at::Tensor& q, const at::Tensor& k, const at::
   }
   TROUPE_CHECK(static_cast<int64_t>(kv_of_query.size()) == q.size(1));
   const at::Tensor map = copy_to_device(at::tensor(kv_of_query, at::TensorOptions(at::kLong)), q.device());
-  return VarlenAttentionFunction::apply(q, HeadsOfQueriesFunction::apply(k, map), HeadsOfQueriesFunction::apply(v, map), segments);
+  return VarlenAttentionFunction::apply(q, HeadsOfQueriesFunction::apply(k, map), HeadsOfQueriesFunction::apply(v, map),
+                                        segments);
 }
 
 }  // namespace troupe

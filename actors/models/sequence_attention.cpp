@@ -21,14 +21,17 @@ using torch::autograd::variable_list;
 class HeadExchange {
  public:
   HeadExchange(Communicator& communicator, std::vector<int64_t> rank_rows)
-      : communicator_(communicator), rank_rows_(std::move(rank_rows)), local_rows_(rank_rows_[static_cast<size_t>(communicator.rank())]) {
+      : communicator_(communicator),
+        rank_rows_(std::move(rank_rows)),
+        local_rows_(rank_rows_[static_cast<size_t>(communicator.rank())]) {
     for (int64_t rows : rank_rows_) all_rows_ += rows;
     my_share_.assign(rank_rows_.size(), local_rows_);
   }
 
   /// Each part [local rows, h, d] -> [all rows, parts, h / size, d].
   at::Tensor to_heads(const std::vector<at::Tensor>& parts) const {
-    const int64_t size = communicator_.size(), heads = parts[0].size(1) / size, d = parts[0].size(2), n = static_cast<int64_t>(parts.size());
+    const int64_t size = communicator_.size(), heads = parts[0].size(1) / size, d = parts[0].size(2),
+                  n = static_cast<int64_t>(parts.size());
     at::Tensor sent = at::empty({size, local_rows_, n, heads, d}, parts[0].options());
     for (int64_t i = 0; i < n; ++i) {
       sent.select(2, i).copy_(parts[static_cast<size_t>(i)].view({local_rows_, size, heads, d}).transpose(0, 1));
@@ -46,7 +49,8 @@ class HeadExchange {
     communicator_.all_to_all_rows(received, x, my_share_, rank_rows_);
     received = received.view({size, local_rows_, n, heads, d});
     std::vector<at::Tensor> parts;
-    for (int64_t i = 0; i < n; ++i) parts.push_back(received.select(2, i).transpose(0, 1).contiguous().view({local_rows_, size * heads, d}));
+    for (int64_t i = 0; i < n; ++i)
+      parts.push_back(received.select(2, i).transpose(0, 1).contiguous().view({local_rows_, size * heads, d}));
     return parts;
   }
 
@@ -69,10 +73,12 @@ struct Setting : torch::CustomClassHolder {
 
 class SequenceAttentionFunction : public torch::autograd::Function<SequenceAttentionFunction> {
  public:
-  static Variable forward(AutogradContext* ctx, const Variable& q, const Variable& k, const Variable& v, const c10::intrusive_ptr<Setting>& setting) {
+  static Variable forward(AutogradContext* ctx, const Variable& q, const Variable& k, const Variable& v,
+                          const c10::intrusive_ptr<Setting>& setting) {
     const at::Tensor qkv = setting->exchange.to_heads({q, k, v});
     const at::Tensor qh = qkv.select(1, 0), kh = qkv.select(1, 1), vh = qkv.select(1, 2);
-    const AttentionResult result = q.is_cpu() ? cpu::attention(qh, kh, vh, setting->plan()) : cuda::attention(qh, kh, vh, setting->plan());
+    const AttentionResult result =
+        q.is_cpu() ? cpu::attention(qh, kh, vh, setting->plan()) : cuda::attention(qh, kh, vh, setting->plan());
     variable_list saved = {qkv, result.out};
     saved.insert(saved.end(), result.saved.begin(), result.saved.end());
     ctx->save_for_backward(std::move(saved));
@@ -87,8 +93,9 @@ class SequenceAttentionFunction : public torch::autograd::Function<SequenceAtten
     const at::Tensor qh = qkv.select(1, 0), kh = qkv.select(1, 1), vh = qkv.select(1, 2);
     const at::Tensor grad_out = setting->exchange.to_heads({gradients[0].contiguous()}).squeeze(1);
     const AttentionResult result{saved[1], {saved.begin() + 2, saved.end()}};
-    const AttentionGradients grads = qkv.is_cpu() ? cpu::attention_backward(grad_out, qh, kh, vh, result, setting->plan())
-                                                  : cuda::attention_backward(grad_out, qh, kh, vh, result, setting->plan());
+    const AttentionGradients grads = qkv.is_cpu()
+                                         ? cpu::attention_backward(grad_out, qh, kh, vh, result, setting->plan())
+                                         : cuda::attention_backward(grad_out, qh, kh, vh, result, setting->plan());
     at::Tensor packed = at::empty_like(qkv);
     packed.select(1, 0).copy_(grads.q);
     packed.select(1, 1).copy_(grads.k);
@@ -100,12 +107,14 @@ class SequenceAttentionFunction : public torch::autograd::Function<SequenceAtten
 
 }  // namespace
 
-at::Tensor sequence_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const std::vector<int64_t>& cu_seqlens,
-                              const std::vector<int64_t>& rank_rows, double scale, Communicator& communicator) {
+at::Tensor sequence_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                              const std::vector<int64_t>& cu_seqlens, const std::vector<int64_t>& rank_rows,
+                              double scale, Communicator& communicator) {
   TROUPE_CHECK(q.size(1) % communicator.size() == 0 && k.size(1) == q.size(1) && v.size(1) == q.size(1));
   TROUPE_CHECK(static_cast<int>(rank_rows.size()) == communicator.size());
   TROUPE_CHECK(q.size(0) == rank_rows[static_cast<size_t>(communicator.rank())]);
-  return SequenceAttentionFunction::apply(q, k, v, c10::make_intrusive<Setting>(communicator, rank_rows, cu_seqlens, scale));
+  return SequenceAttentionFunction::apply(q, k, v,
+                                          c10::make_intrusive<Setting>(communicator, rank_rows, cu_seqlens, scale));
 }
 
 }  // namespace troupe

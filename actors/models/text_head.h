@@ -22,7 +22,8 @@ struct TextHeadInput {
   double scale = 1;         // of the gradient
   bool want_gradient = false;
   bool want_predictions = false;
-  int64_t chunk_bytes = int64_t{64} << 20;  // bound of the fp32 logits at hand; the same on every tp rank. GPUs want more: each chunk reads all weights
+  int64_t chunk_bytes = int64_t{64} << 20;  // bound of the fp32 logits at hand; the same on every tp rank. GPUs want
+                                            // more: each chunk reads all weights
 };
 
 struct TextHeadOutput {

@@ -29,7 +29,9 @@ struct Weight {
 
 struct Projection {
   Weight weight, bias;
-  at::Tensor operator()(const at::Tensor& x) const { return linear(x, weight.value, bias.value, weight.gradient, bias.gradient); }
+  at::Tensor operator()(const at::Tensor& x) const {
+    return linear(x, weight.value, bias.value, weight.gradient, bias.gradient);
+  }
 };
 
 struct Block {
@@ -93,7 +95,8 @@ class Qwen25VisionEncoder final : public VisionEncoder {
     merger_second_ = find.projection("merger.mlp.2");
   }
 
-  at::Tensor forward(const VisionUnitLayout& layout, const at::Tensor& patches, bool keep_context, std::unique_ptr<VisionContext>& context) override {
+  at::Tensor forward(const VisionUnitLayout& layout, const at::Tensor& patches, bool keep_context,
+                     std::unique_ptr<VisionContext>& context) override {
     context.reset();
     auto kept = std::make_unique<EncoderContext>();
     at::Tensor rows;
@@ -135,9 +138,11 @@ class Qwen25VisionEncoder final : public VisionEncoder {
   UnitTables make_tables(const VisionUnitLayout& layout) const {
     TROUPE_CHECK(static_cast<int>(layout.window_cuts.size()) == sequence_.size() + 1);
     UnitTables tables{plan_vision_rank(config_, layout, sequence_.rank()), {}, {}};
-    // The first half of the rotated pairs turns with the row, the second with the column, and both halves of the head alike.
+    // The first half of the rotated pairs turns with the row, the second with the column, and both halves of the head
+    // alike.
     const int64_t axis_dim = config_.head_dim() / 2;
-    const at::Tensor exponents = at::arange(0, axis_dim, 2, at::TensorOptions(at::kFloat)).div_(static_cast<double>(axis_dim));
+    const at::Tensor exponents =
+        at::arange(0, axis_dim, 2, at::TensorOptions(at::kFloat)).div_(static_cast<double>(axis_dim));
     const at::Tensor frequencies = at::pow(at::Scalar(kRotaryBase), exponents).reciprocal_();
     const at::Tensor rows = at::tensor(tables.plan.rows, at::kFloat).unsqueeze(1).mul(frequencies);
     const at::Tensor columns = at::tensor(tables.plan.columns, at::kFloat).unsqueeze(1).mul(frequencies);
@@ -155,9 +160,11 @@ class Qwen25VisionEncoder final : public VisionEncoder {
     for (size_t i = 0; i < blocks_.size(); ++i) {
       const Block& b = blocks_[i];
       mark_layer(store_, b.marks, normed);
-      NormedSum s = add_rms_norm(stream, b.proj(attend(b, tables, b.qkv(normed))), b.norm2.value, b.norm2.gradient, config_.rms_eps);
+      NormedSum s = add_rms_norm(stream, b.proj(attend(b, tables, b.qkv(normed))), b.norm2.value, b.norm2.gradient,
+                                 config_.rms_eps);
       const Weight& next_norm = i + 1 < blocks_.size() ? blocks_[i + 1].norm1 : merger_norm_;
-      s = add_rms_norm(s.sum, b.down(swiglu(b.gate_up(s.normed))), next_norm.value, next_norm.gradient, config_.rms_eps);
+      s = add_rms_norm(s.sum, b.down(swiglu(b.gate_up(s.normed))), next_norm.value, next_norm.gradient,
+                       config_.rms_eps);
       stream = s.sum;
       normed = s.normed;
     }

@@ -43,7 +43,8 @@ at::Tensor fused_view(ParameterStore& store, const std::vector<std::string>& nam
 
 }  // namespace
 
-ParameterStore::ParameterStore(const ModelConfig& config, const ParameterStoreOptions& options) : config_(config), options_(options) {
+ParameterStore::ParameterStore(const ModelConfig& config, const ParameterStoreOptions& options)
+    : config_(config), options_(options) {
   std::vector<int64_t> filled;  // elements in use of each buffer
   for (ParameterDecl& decl : model_parameters(config, options.tp_sequence)) {
     if (!holds(options.components, decl.component)) continue;
@@ -71,7 +72,8 @@ ParameterStore::ParameterStore(const ModelConfig& config, const ParameterStoreOp
     parameters_.push_back(std::move(parameter));
   }
   const auto weight_options = at::TensorOptions().dtype(options.compute_dtype).device(options.device);
-  const auto gradient_options = weight_options.dtype(options.gradients_in_compute_dtype ? options.compute_dtype : at::kFloat);
+  const auto gradient_options =
+      weight_options.dtype(options.gradients_in_compute_dtype ? options.compute_dtype : at::kFloat);
   for (size_t b = 0; b < buffers_.size(); ++b) {
     const int64_t n = round_up(filled[b], std::max<int64_t>(options.pad_to, 1));
     buffers_[b].weights = at::zeros({n}, weight_options);

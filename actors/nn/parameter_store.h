@@ -11,11 +11,13 @@
 #include "base/mesh/mesh.h"
 #include "base/model/parameter.h"
 
-/// The local parameters of one actor: one flat weight buffer and one flat fp32 gradient buffer for each (trained, component) set, and
-/// views into them by name. Modules read weights and add gradients in place; the optimizer and the ZeRO code see flat buffers only.
+/// The local parameters of one actor: one flat weight buffer and one flat fp32 gradient buffer for each (trained,
+/// component) set, and views into them by name. Modules read weights and add gradients in place; the optimizer and the
+/// ZeRO code see flat buffers only.
 namespace troupe {
 
-/// A parameter's place: weight and gradient are views into flat buffers, [local rows, ...] as local_slice says, padding rows included.
+/// A parameter's place: weight and gradient are views into flat buffers, [local rows, ...] as local_slice says, padding
+/// rows included.
 struct LocalParameter {
   ParameterDecl decl;
   LocalSlice slice;
@@ -27,23 +29,24 @@ struct LocalParameter {
   int64_t elements = 0;
 };
 
-/// Parameters that are reduced, sharded and updated alike: same component (so same learning rate) and same `trained` flag.
+/// Parameters that are reduced, sharded and updated alike: same component (so same learning rate) and same `trained`
+/// flag.
 struct FlatBuffer {
   std::string component;
   bool trained = true;
-  at::Tensor weights;    // [n], compute dtype; n is a multiple of `padded_to`, the tail is zero
-  at::Tensor gradients;  // [n], fp32 (or compute dtype in bf16-pure); undefined when frozen
+  at::Tensor weights;           // [n], compute dtype; n is a multiple of `padded_to`, the tail is zero
+  at::Tensor gradients;         // [n], fp32 (or compute dtype in bf16-pure); undefined when frozen
   std::vector<int> parameters;  // indices into ParameterStore::parameters(), in memory order
 };
 
 struct ParameterStoreOptions {
-  std::vector<std::string> components;          // of this group
-  std::vector<std::string> frozen;              // components that are not trained
+  std::vector<std::string> components;  // of this group
+  std::vector<std::string> frozen;      // components that are not trained
   int tp = 1, tp_rank = 0;
   bool tp_sequence = false;
-  int64_t pad_to = 1;                           // flat buffers are padded to a multiple of this (ZeRO shards)
+  int64_t pad_to = 1;  // flat buffers are padded to a multiple of this (ZeRO shards)
   at::ScalarType compute_dtype = at::kFloat;
-  bool gradients_in_compute_dtype = false;      // bf16-pure
+  bool gradients_in_compute_dtype = false;  // bf16-pure
   at::Device device = at::kCPU;
 };
 
@@ -66,7 +69,8 @@ class ParameterStore {
   LocalParameter& at(const std::string& name);
   int index_of(const std::string& name) const;
   bool contains(const std::string& name) const { return by_name_.contains(name); }
-  /// One weight (or gradient) view over parameters that lie adjacent, concatenated along dimension 0: {"...q_proj.weight", "...k_proj.weight", ...}.
+  /// One weight (or gradient) view over parameters that lie adjacent, concatenated along dimension 0:
+  /// {"...q_proj.weight", "...k_proj.weight", ...}.
   at::Tensor fused_weight(const std::vector<std::string>& names);
   at::Tensor fused_gradient(const std::vector<std::string>& names);  // undefined when frozen
   void zero_gradients();

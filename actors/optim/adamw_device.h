@@ -7,8 +7,8 @@
 #include "actors/optim/adamw_kernel.h"
 #include "actors/optim/flat_segments.h"
 
-/// AdamW on flat buffers of a GPU, on the current stream; the arithmetic of adamw_kernel.h, gradients untouched. In a build without CUDA it
-/// throws: no tensor there lies on a GPU.
+/// AdamW on flat buffers of a GPU, on the current stream; the arithmetic of adamw_kernel.h, gradients untouched. In a
+/// build without CUDA it throws: no tensor there lies on a GPU.
 namespace troupe::optim {
 
 struct AdamwTensors {
@@ -18,7 +18,7 @@ struct AdamwTensors {
   at::Tensor exp_avg, exp_avg_sq;  // [n] like the gradients
 };
 
-void adamw_on_device(const AdamwTensors& tensors, const std::vector<ElementRange>& ranges, const AdamwScalars& with_decay,
-                     const AdamwScalars& without_decay);
+void adamw_on_device(const AdamwTensors& tensors, const std::vector<ElementRange>& ranges,
+                     const AdamwScalars& with_decay, const AdamwScalars& without_decay);
 
 }  // namespace troupe::optim

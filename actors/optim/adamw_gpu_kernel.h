@@ -18,6 +18,7 @@ struct AdamwArrays {
   const void* gradient;
   void *exp_avg, *exp_avg_sq;
 };
-const char* launch_adamw(AdamwKind kind, const AdamwArrays& arrays, int64_t n, const AdamwScalars& scalars, CUstream_st* stream);
+const char* launch_adamw(AdamwKind kind, const AdamwArrays& arrays, int64_t n, const AdamwScalars& scalars,
+                         CUstream_st* stream);
 
 }  // namespace troupe::optim

@@ -23,9 +23,9 @@ struct ParameterRange {
 };
 
 struct ShardSegments {
-  std::vector<ElementRange> update;         // all elements that are weights, cut into pieces of at most kPiece
-  std::vector<ElementRange> owned;          // elements that this rank counts in the global norm, cut likewise
-  std::vector<ParameterRange> parameters;   // in memory order
+  std::vector<ElementRange> update;        // all elements that are weights, cut into pieces of at most kPiece
+  std::vector<ElementRange> owned;         // elements that this rank counts in the global norm, cut likewise
+  std::vector<ParameterRange> parameters;  // in memory order
 };
 
 /// Elements a task of the update or the norm: fixed, so that sums do not depend on the number of threads.

@@ -35,9 +35,9 @@ struct BucketState {
   std::vector<optim::TensorParallelSum> tp_sums;
   at::Tensor reduced;  // summed gradients of the shard; with one replica or without ZeRO a view of the flat gradients
   at::Tensor exp_avg, exp_avg_sq;
-  at::Tensor master;             // fp32, when the weights are bf16 and not bf16-pure; else undefined
-  bool gathered = false;         // the whole bucket of the flat gradients holds the sums
-  int64_t gather = 0;            // number of the posted gather
+  at::Tensor master;      // fp32, when the weights are bf16 and not bf16-pure; else undefined
+  bool gathered = false;  // the whole bucket of the flat gradients holds the sums
+  int64_t gather = 0;     // number of the posted gather
 };
 
 /// Neighbouring ranges of the same kind joined: few, long tensors for devices that launch a kernel for each.
@@ -150,7 +150,9 @@ class FlatAdamw final : public GroupOptimizer {
       BucketState& state = *bucket;
       make_moments(state);
       for (const optim::ParameterRange& range : state.segments.parameters) {
-        const auto part = [&](const at::Tensor& t) { return t.defined() ? t.narrow(0, range.shard_begin, range.end - range.begin) : t; };
+        const auto part = [&](const at::Tensor& t) {
+          return t.defined() ? t.narrow(0, range.shard_begin, range.end - range.begin) : t;
+        };
         const std::string& name = store_.parameters()[static_cast<size_t>(range.parameter)].decl.name;
         out.push_back({name, range.begin, range.end, part(state.exp_avg), part(state.exp_avg_sq), part(state.master)});
       }
@@ -256,7 +258,8 @@ class FlatAdamw final : public GroupOptimizer {
   }
 
   void update_on_cpu(BucketState& state, int64_t step, double lr, double gradient_scale) {
-    const AdamwScalars with_decay = scalars(spec_.weight_decay, step, lr, gradient_scale), without_decay = scalars(0, step, lr, gradient_scale);
+    const AdamwScalars with_decay = scalars(spec_.weight_decay, step, lr, gradient_scale),
+                       without_decay = scalars(0, step, lr, gradient_scale);
     const at::Tensor& weights = state.own_weights;
     void* w = weights.data_ptr();
     void* master = state.master.defined() ? state.master.data_ptr() : nullptr;
@@ -283,8 +286,9 @@ class FlatAdamw final : public GroupOptimizer {
 
   void update_on_device(BucketState& state, int64_t step, double lr, double gradient_scale) {
     const at::Tensor& weights = state.own_weights;
-    optim::adamw_on_device({weights, state.master, state.reduced, state.exp_avg, state.exp_avg_sq}, state.segments.update,
-                           scalars(spec_.weight_decay, step, lr, gradient_scale), scalars(0, step, lr, gradient_scale));
+    optim::adamw_on_device({weights, state.master, state.reduced, state.exp_avg, state.exp_avg_sq},
+                           state.segments.update, scalars(spec_.weight_decay, step, lr, gradient_scale),
+                           scalars(0, step, lr, gradient_scale));
   }
 
   ParameterStore& store_;

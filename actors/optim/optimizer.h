@@ -18,7 +18,8 @@
 /// Source: AdamW arXiv:1711.05101; ZeRO arXiv:1910.02054, stage 1.
 namespace troupe {
 
-/// What one rank adds to the global norm: owned elements only, padding excluded. Summed in fixed order over ranks and groups.
+/// What one rank adds to the global norm: owned elements only, padding excluded. Summed in fixed order over ranks and
+/// groups.
 struct NormPart {
   double squared = 0;
   double non_finite = 0;  // count of non-finite gradient elements
@@ -26,8 +27,8 @@ struct NormPart {
 
 /// Sharded optimizer state in a layout-free form, for saving: one entry a parameter piece.
 struct OptimizerPiece {
-  std::string name;              // parameter
-  int64_t begin = 0, end = 0;    // element range of the local (tp-sliced) parameter, row-major
+  std::string name;                        // parameter
+  int64_t begin = 0, end = 0;              // element range of the local (tp-sliced) parameter, row-major
   at::Tensor exp_avg, exp_avg_sq, master;  // fp32 [end - begin], views; `master` is undefined when weights are fp32
 };
 

@@ -86,7 +86,8 @@ Result<MediaBytes> PictureRoot::open(const std::string& path) const {
   TROUPE_ASSIGN(const auto file, file_of(path));
   auto mapped = MappedFile::open(file);
   if (!mapped.ok() && path.size() > NAME_MAX)  // the reason repeats the path
-    return make_error(mapped.error().code, image_name(path) + " cannot be opened; its path has " + std::to_string(path.size()) + " bytes");
+    return make_error(mapped.error().code,
+                      image_name(path) + " cannot be opened; its path has " + std::to_string(path.size()) + " bytes");
   if (!mapped.ok()) return wrap(mapped.error(), image_name(path));
   const auto bytes = (*mapped)->bytes();
   return MediaBytes(std::move(mapped).value(), bytes);
@@ -94,7 +95,8 @@ Result<MediaBytes> PictureRoot::open(const std::string& path) const {
 
 Result<std::string> PictureRoot::file_of(const std::string& path) const {
   std::shared_ptr<const TarFile> tar;
-  if (is_inline_data(path) || member(path, tar) != nullptr) return not_found(image_name(path) + " is no file of its own");
+  if (is_inline_data(path) || member(path, tar) != nullptr)
+    return not_found(image_name(path) + " is no file of its own");
   if (folder_.empty() && !fs::path(path).is_absolute())
     return not_found(image_name(path) + " is not in the archive " + archive_path_);
   return below_folder(path);

@@ -29,7 +29,8 @@ Status sync_path(const std::string& path) {
   const int result = fsync(fd);
   const int reason = errno;
   close(fd);
-  if (result != 0) return make_error(ErrorCode::kResourceExhausted, path + ": cannot be flushed to disk: " + std::strerror(reason));
+  if (result != 0)
+    return make_error(ErrorCode::kResourceExhausted, path + ": cannot be flushed to disk: " + std::strerror(reason));
   return {};
 }
 
@@ -39,7 +40,8 @@ Result<std::string> checksum_of(const std::string& path) {
   const std::unique_ptr<XXH64_state_t, XXH_errorcode (*)(XXH64_state_t*)> state(XXH64_createState(), &XXH64_freeState);
   XXH64_reset(state.get(), 0);
   std::vector<char> buffer(1 << 20);
-  while (const size_t n = std::fread(buffer.data(), 1, buffer.size(), file.get())) XXH64_update(state.get(), buffer.data(), n);
+  while (const size_t n = std::fread(buffer.data(), 1, buffer.size(), file.get()))
+    XXH64_update(state.get(), buffer.data(), n);
   if (std::ferror(file.get())) return data_loss(path + ": cannot be read");
   char text[17];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(XXH64_digest(state.get())));
@@ -66,12 +68,13 @@ Result<std::vector<CheckpointFile>> list_files(const std::string& folder) {
     files.push_back({name, entry.file_size(), sum});
   }
   if (files.empty()) return data_loss(folder + ": no rank wrote anything");
-  std::sort(files.begin(), files.end(), [](const CheckpointFile& a, const CheckpointFile& b) { return a.name < b.name; });
+  std::sort(files.begin(), files.end(),
+            [](const CheckpointFile& a, const CheckpointFile& b) { return a.name < b.name; });
   return files;
 }
 
-/// A checkpoint of the same step that is there already changes places with the new one, so that one of them is there at every moment;
-/// where the file system cannot do that it is removed first.
+/// A checkpoint of the same step that is there already changes places with the new one, so that one of them is there at
+/// every moment; where the file system cannot do that it is removed first.
 Status move_into_place(const std::string& finished, const std::string& target) {
   std::error_code ec;
   if (fs::exists(target, ec) && renameat2(AT_FDCWD, finished.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
@@ -80,7 +83,9 @@ Status move_into_place(const std::string& finished, const std::string& target) {
     fs::remove_all(target, ec);
     fs::rename(finished, target, ec);
   }
-  if (ec) return make_error(ErrorCode::kResourceExhausted, target + ": the checkpoint cannot be moved there: " + ec.message());
+  if (ec)
+    return make_error(ErrorCode::kResourceExhausted,
+                      target + ": the checkpoint cannot be moved there: " + ec.message());
   return {};
 }
 
@@ -90,7 +95,9 @@ std::vector<std::string> committed(const std::string& run_folder) {
   std::error_code ec;
   for (const auto& entry : fs::directory_iterator(checkpoints_folder(run_folder), ec))
     if (entry.path().filename().string().starts_with("step-")) names.push_back(entry.path().filename().string());
-  std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) { return a.size() != b.size() ? a.size() > b.size() : a > b; });
+  std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
+    return a.size() != b.size() ? a.size() > b.size() : a > b;
+  });
   return names;
 }
 
@@ -106,14 +113,16 @@ std::string export_parts_folder(const std::string& export_folder) { return expor
 std::string export_partial_folder(const std::string& export_folder) { return export_folder + ".partial"; }
 
 Result<std::string> begin_checkpoint(const std::string& run_folder, int64_t step, Generation generation) {
-  const std::string folder = checkpoints_folder(run_folder) + "/." + checkpoint_name(step) + ".g" + std::to_string(generation.value);
+  const std::string folder =
+      checkpoints_folder(run_folder) + "/." + checkpoint_name(step) + ".g" + std::to_string(generation.value);
   std::error_code ec;
   fs::create_directories(folder, ec);
   if (ec) return make_error(ErrorCode::kResourceExhausted, folder + ": cannot be created: " + ec.message());
   return folder;
 }
 
-Result<std::string> commit_checkpoint(const std::string& temporary_folder, const std::string& run_folder, CheckpointManifest manifest) {
+Result<std::string> commit_checkpoint(const std::string& temporary_folder, const std::string& run_folder,
+                                      CheckpointManifest manifest) {
   TROUPE_ASSIGN(manifest.files, list_files(temporary_folder));
   TROUPE_RETURN_IF_ERROR(write_manifest(temporary_folder + "/" + kManifest, manifest));
   TROUPE_RETURN_IF_ERROR(sync_path(temporary_folder));
@@ -135,7 +144,9 @@ Result<CheckpointManifest> read_checkpoint(const std::string& folder, bool verif
     std::error_code ec;
     const uint64_t bytes = fs::file_size(name, ec);
     if (ec) return data_loss(name + ": is missing from the checkpoint");
-    if (bytes != file.bytes) return data_loss(name + ": has " + std::to_string(bytes) + " bytes, the manifest says " + std::to_string(file.bytes));
+    if (bytes != file.bytes)
+      return data_loss(name + ": has " + std::to_string(bytes) + " bytes, the manifest says " +
+                       std::to_string(file.bytes));
     if (!verify) continue;
     TROUPE_ASSIGN(const std::string sum, checksum_of(name));
     if (sum != file.xxh64) return data_loss(name + ": has checksum " + sum + ", the manifest says " + file.xxh64);

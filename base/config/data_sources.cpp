@@ -99,7 +99,8 @@ void read_entry(const Section& entry, const RecordSpelling& shared, const std::s
   entry.string("path", source.path);
   entry.string("image_root", source.image_root);
   for (const auto& [key, path] : {std::pair("path", source.path), std::pair("image_root", source.image_root)})
-    if (entry.has(key) && path.empty() && !entry.diagnostics().mentions(entry.full_name(key))) entry.bad_value(key, "\"\"", "a path");
+    if (entry.has(key) && path.empty() && !entry.diagnostics().mentions(entry.full_name(key)))
+      entry.bad_value(key, "\"\"", "a path");
   const bool root_given = !source.image_root.empty();
   source.path = resolve_path(source.path, folder);
   if (root_given) source.image_root = resolve_path(source.image_root, folder);

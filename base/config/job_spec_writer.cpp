@@ -118,7 +118,8 @@ void write_sources(const std::vector<DataSource>& sources, bool weighted, Writer
     std::string take = d.take_records >= 0 ? std::to_string(d.take_records) : number_text(d.take_fraction);
     if (d.take_records < 0 && take.find_first_of(".e") == std::string::npos) take += ".0";
     w.item("{path: " + quoted(d.path) + ", image_root: " + quoted(d.image_root) + ", take: " + take +
-           (weighted ? ", weight: " + number_text(d.weight) : "") + words_text(", columns: ", d.spelling.columns) + words_text(", roles: ", d.spelling.roles) + "}");
+           (weighted ? ", weight: " + number_text(d.weight) : "") + words_text(", columns: ", d.spelling.columns) +
+           words_text(", roles: ", d.spelling.roles) + "}");
   }
   w.close();
 }

@@ -56,12 +56,14 @@ RowRange consumer_range(const ConsumerRows& rows, int tp, int tp_rank, bool tp_s
   if (!tp_sequence) return {cut_begin(total, tp, tp_rank), cut_begin(total, tp, tp_rank + 1)};
   const int64_t piece = (rows.tokens + tp - 1) / tp;  // the sequence padded to a multiple of tp
   const auto at = [&](int64_t position) {
-    return static_cast<int64_t>(std::lower_bound(rows.positions.begin(), rows.positions.end(), position) - rows.positions.begin());
+    return static_cast<int64_t>(std::lower_bound(rows.positions.begin(), rows.positions.end(), position) -
+                                rows.positions.begin());
   };
   return {at(piece * tp_rank), at(piece * (tp_rank + 1))};
 }
 
-RowLayout consumer_layout(const StepPlan& plan, const SampleIndex& index, int64_t merge, int unit, const Mesh& text, bool tp_sequence) {
+RowLayout consumer_layout(const StepPlan& plan, const SampleIndex& index, int64_t merge, int unit, const Mesh& text,
+                          bool tp_sequence) {
   RowLayout result;
   result.ranks.resize(static_cast<size_t>(text.ranks()));
   const int tp = text.size(Axis::kTp);
@@ -70,7 +72,8 @@ RowLayout consumer_layout(const StepPlan& plan, const SampleIndex& index, int64_
     for (int t = 0; t < tp; ++t) {
       const RowRange range = consumer_range(rows, tp, t, tp_sequence);
       const int rank = text.with(text.with(0, Axis::kDp, lane), Axis::kTp, t);
-      result.ranks[static_cast<size_t>(rank)].rows.assign(rows.rows.begin() + range.first, rows.rows.begin() + range.last);
+      result.ranks[static_cast<size_t>(rank)].rows.assign(rows.rows.begin() + range.first,
+                                                          rows.rows.begin() + range.last);
     }
   }
   return result;

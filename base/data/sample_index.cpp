@@ -71,7 +71,9 @@ uint64_t checksum_of(const std::vector<std::string_view>& parts) {
 
 }  // namespace
 
-std::string BadRecord::to_string() const { return file + ":" + std::to_string(line) + ": record '" + id + "': " + reason; }
+std::string BadRecord::to_string() const {
+  return file + ":" + std::to_string(line) + ": record '" + id + "': " + reason;
+}
 
 SampleView SampleList::operator[](size_t i) const {
   const Row& row = rows()[i];
@@ -165,7 +167,8 @@ Result<SampleIndex> SampleIndex::read(const std::string& path) {
   if (!ids || bytes.size() - at != header.rest_bytes) return bad_file();
   SampleIndex index;
   SampleList& list = index.samples;
-  // Rows and images are read where they lie: the file is mapped at a page's start and both sizes are multiples of eight.
+  // Rows and images are read where they lie: the file is mapped at a page's start and both sizes are multiples of
+  // eight.
   list.mapped_rows_ = {reinterpret_cast<const SampleList::Row*>(rows->data()), header.samples};
   list.mapped_images_ = {reinterpret_cast<const IndexedImage*>(images->data()), header.images};
   list.mapped_ids_ = *ids;

@@ -12,31 +12,31 @@
 #include "base/mapped_file.h"
 #include "base/result.h"
 
-/// What is known about every sample before anything is decoded. Written once by the indexer (actors/data), read by the driver and
-/// by every rank; all batch plans are pure functions of it.
+/// What is known about every sample before anything is decoded. Written once by the indexer (actors/data), read by the
+/// driver and by every rank; all batch plans are pure functions of it.
 namespace troupe {
 
 /// One image of a sample. A grid is in patches; a merged token covers merge x merge patches.
 struct IndexedImage {
-  int32_t t = 1, h = 0, w = 0;      // grid in patches (t, h, w), h and w multiples of the merge size
-  int32_t token_offset = 0;         // first image-pad token in the sample
+  int32_t t = 1, h = 0, w = 0;  // grid in patches (t, h, w), h and w multiples of the merge size
+  int32_t token_offset = 0;     // first image-pad token in the sample
   int64_t patches() const { return int64_t{t} * h * w; }
   int64_t tokens(int64_t merge) const { return patches() / (merge * merge); }
 };
 
 /// A sample on its way into an index.
 struct IndexedSample {
-  int32_t source = 0;          // position in data.sources
-  int64_t record = 0;          // position in the source, from 0
+  int32_t source = 0;  // position in data.sources
+  int64_t record = 0;  // position in the source, from 0
   int64_t byte_offset = 0, byte_length = 0;
-  int32_t tokens = 0;          // whole sample, image tokens included
-  int32_t supervised = 0;      // positions with a target (after the shift)
+  int32_t tokens = 0;      // whole sample, image tokens included
+  int32_t supervised = 0;  // positions with a target (after the shift)
   std::vector<IndexedImage> images;
-  std::string id;              // the record's own id, or "FILE:LINE"
+  std::string id;  // the record's own id, or "FILE:LINE"
 };
 
-/// A sample of an index: the fields of IndexedSample, with images and id where the index keeps them. Valid as long as the index
-/// (or the IndexedSample that it was made from) is and no sample is added to it.
+/// A sample of an index: the fields of IndexedSample, with images and id where the index keeps them. Valid as long as
+/// the index (or the IndexedSample that it was made from) is and no sample is added to it.
 struct SampleView {
   int32_t source = 0;
   int64_t record = 0, byte_offset = 0, byte_length = 0;
@@ -45,12 +45,19 @@ struct SampleView {
   std::string_view id;
   SampleView() = default;
   SampleView(const IndexedSample& s)  // NOLINT: implicit on purpose
-      : source(s.source), record(s.record), byte_offset(s.byte_offset), byte_length(s.byte_length), tokens(s.tokens),
-        supervised(s.supervised), images(s.images), id(s.id) {}
+      : source(s.source),
+        record(s.record),
+        byte_offset(s.byte_offset),
+        byte_length(s.byte_length),
+        tokens(s.tokens),
+        supervised(s.supervised),
+        images(s.images),
+        id(s.id) {}
 };
 
-/// The samples of an index in its order, in columns that lie in memory as they lie in the file: a list that was read is mapped, and the
-/// processes of a machine share its pages. Reading is thread-safe; copies of a mapped list share the mapping.
+/// The samples of an index in its order, in columns that lie in memory as they lie in the file: a list that was read is
+/// mapped, and the processes of a machine share its pages. Reading is thread-safe; copies of a mapped list share the
+/// mapping.
 class SampleList {
  public:
   size_t size() const { return rows().size(); }
@@ -86,7 +93,9 @@ class SampleList {
   };
   static_assert(sizeof(Row) == 64);
   std::span<const Row> rows() const { return file_ ? mapped_rows_ : std::span<const Row>(rows_); }
-  std::span<const IndexedImage> images() const { return file_ ? mapped_images_ : std::span<const IndexedImage>(images_); }
+  std::span<const IndexedImage> images() const {
+    return file_ ? mapped_images_ : std::span<const IndexedImage>(images_);
+  }
   std::string_view ids() const { return file_ ? mapped_ids_ : std::string_view(ids_); }
 
   std::vector<Row> rows_;
@@ -119,8 +128,9 @@ struct SampleIndex {
   static Result<SampleIndex> read(const std::string& path);
 };
 
-/// Whether the sample is held out when `eval.split` is `fraction`: the same answer everywhere and for every seed, since it depends on
-/// the sample's source and record number only. The rule is XXH64(source, record as little-endian int64, seed 0) < fraction * 2^64.
+/// Whether the sample is held out when `eval.split` is `fraction`: the same answer everywhere and for every seed, since
+/// it depends on the sample's source and record number only. The rule is XXH64(source, record as little-endian int64,
+/// seed 0) < fraction * 2^64.
 bool in_eval_split(const SampleView& sample, double fraction);
 
 }  // namespace troupe

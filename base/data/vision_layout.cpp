@@ -5,7 +5,8 @@
 namespace troupe {
 namespace {
 
-/// A window of one frame: merged tokens [top, bottom) x [left, right) of a frame whose first merged token is `first` in reading order.
+/// A window of one frame: merged tokens [top, bottom) x [left, right) of a frame whose first merged token is `first` in
+/// reading order.
 struct Window {
   int64_t first = 0, grid_width = 0;
   int64_t top = 0, bottom = 0, left = 0, right = 0;
@@ -48,7 +49,8 @@ void each_placed_window(const VisionConfig& config, const VisionUnitLayout& layo
   });
 }
 
-/// Calls visit(merged row in reading order, row in the frame, column in the frame) for the merged tokens of a window in order.
+/// Calls visit(merged row in reading order, row in the frame, column in the frame) for the merged tokens of a window in
+/// order.
 template <typename Visit>
 void each_token(const Window& window, Visit visit) {
   for (int64_t y = window.top; y < window.bottom; ++y) {
@@ -74,7 +76,8 @@ std::vector<int64_t> cut_windows(const VisionConfig& config, const std::vector<I
   }
   std::vector<int64_t> cuts(static_cast<size_t>(sp) + 1, windows);
   cuts[0] = 0;
-  // Cut r lies where the tokens before it come nearest to r / sp of all; a window goes to the side that its middle lies on.
+  // Cut r lies where the tokens before it come nearest to r / sp of all; a window goes to the side that its middle lies
+  // on.
   int64_t before = 0;
   int r = 1;
   each_window(config, images, [&](int64_t number, const Window& window) {
@@ -103,7 +106,8 @@ VisionRankPlan plan_vision_rank(const VisionConfig& config, const VisionUnitLayo
   plan.window_starts = {0};
   plan.frame_starts = {0};
   for (const IndexedImage& image : layout.images) {
-    for (int64_t t = 0; t < image.t; ++t) plan.frame_starts.push_back(plan.frame_starts.back() + int64_t{image.h} * image.w);
+    for (int64_t t = 0; t < image.t; ++t)
+      plan.frame_starts.push_back(plan.frame_starts.back() + int64_t{image.h} * image.w);
   }
   each_placed_window(config, layout, [&](size_t holder, const Window& window) {
     plan.rank_rows[holder] += window.tokens() * block;

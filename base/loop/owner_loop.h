@@ -28,12 +28,13 @@ class OwnerLoop {
   bool post(Task task);
   /// Thread-safe: runs `task` on the loop at `when` or as soon after it as possible.
   void post_at(Clock::time_point when, Task task);
-  /// Ends the loop after what is queued now and joins its thread; not from the loop itself. Posting afterwards does nothing.
+  /// Ends the loop after what is queued now and joins its thread; not from the loop itself. Posting afterwards does
+  /// nothing.
   void finish();
   bool on_loop() const { return std::this_thread::get_id() == thread_.get_id(); }
 
-  /// Runs `function` on the loop and waits for its value. Not to be called on the loop itself. After finish() the owned state has no other
-  /// thread any more: `function` then runs on the caller, one caller at a time.
+  /// Runs `function` on the loop and waits for its value. Not to be called on the loop itself. After finish() the owned
+  /// state has no other thread any more: `function` then runs on the caller, one caller at a time.
   template <typename Function>
   auto ask(Function function) {
     using Value = decltype(function());

@@ -77,7 +77,8 @@ std::string Mesh::to_string() const {
   std::string text;
   for (int i = 0; i < kAxisCount; ++i)
     if (sizes_[static_cast<size_t>(i)] > 1)
-      text += (text.empty() ? "" : " ") + std::string(axis_name(static_cast<Axis>(i))) + "=" + std::to_string(sizes_[static_cast<size_t>(i)]);
+      text += (text.empty() ? "" : " ") + std::string(axis_name(static_cast<Axis>(i))) + "=" +
+              std::to_string(sizes_[static_cast<size_t>(i)]);
   return text.empty() ? "1 rank" : text;
 }
 

@@ -40,7 +40,8 @@ class Mesh {
   int coordinate(int rank, Axis axis) const;
   /// The rank at the coordinates of `rank`, with `axis` replaced by `coordinate`.
   int with(int rank, Axis axis, int coordinate) const;
-  /// The ranks that share all coordinates with `rank` except along `axes`, ascending; the communicator over `axes` of `rank`.
+  /// The ranks that share all coordinates with `rank` except along `axes`, ascending; the communicator over `axes` of
+  /// `rank`.
   std::vector<int> peers(int rank, AxisSet axes) const;
   /// Position of `rank` in peers(rank, axes).
   int index_among_peers(int rank, AxisSet axes) const;
@@ -52,7 +53,10 @@ class Mesh {
   std::array<int, kAxisCount> sizes_{};
 };
 
-/// Cuts n items into `parts` contiguous pieces whose sizes differ by at most one: piece i is [cut_begin(i), cut_begin(i + 1)).
-constexpr int64_t cut_begin(int64_t n, int64_t parts, int64_t i) { return n / parts * i + (n % parts < i ? n % parts : i); }
+/// Cuts n items into `parts` contiguous pieces whose sizes differ by at most one: piece i is [cut_begin(i), cut_begin(i
+/// + 1)).
+constexpr int64_t cut_begin(int64_t n, int64_t parts, int64_t i) {
+  return n / parts * i + (n % parts < i ? n % parts : i);
+}
 
 }  // namespace troupe

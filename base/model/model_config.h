@@ -36,7 +36,8 @@ struct ModelConfig {
   std::string source;  // path of the config.json
 };
 
-/// Reads FOLDER/config.json. Errors name the file, the key, the value and what would be valid; another architecture is refused by name.
+/// Reads FOLDER/config.json. Errors name the file, the key, the value and what would be valid; another architecture is
+/// refused by name.
 Result<ModelConfig> read_model_config(const std::string& folder);
 
 }  // namespace troupe

@@ -4,8 +4,8 @@
 
 namespace troupe {
 
-/// A KvStore in shared anonymous memory: made before fork(), it joins processes of one program, in benches and tests. Small and of fixed
-/// size.
+/// A KvStore in shared anonymous memory: made before fork(), it joins processes of one program, in benches and tests.
+/// Small and of fixed size.
 class SharedKvStore final : public KvStore {
  public:
   SharedKvStore();

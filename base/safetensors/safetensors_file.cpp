@@ -61,7 +61,9 @@ Result<Json> parse_json(const std::string& path, const char* text, uint64_t leng
   };
   try {
     Json header = Json::parse(text, text + length, watch);
-    if (too_deep) return data_loss(path + ": the safetensors header is nested deeper than " + std::to_string(kMaxJsonDepth) + " levels");
+    if (too_deep)
+      return data_loss(path + ": the safetensors header is nested deeper than " + std::to_string(kMaxJsonDepth) +
+                       " levels");
     if (!doubled.empty()) return data_loss(path + ": tensor '" + doubled + "' occurs twice in the header");
     if (!header.is_object()) return data_loss(path + ": the safetensors header is not a JSON object");
     return header;

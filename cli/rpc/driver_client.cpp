@@ -16,14 +16,17 @@ constexpr std::chrono::seconds kCall{60};
 class RpcDriverClient final : public DriverClient {
  public:
   RpcDriverClient(std::string address, Connection connection)
-      : address_(std::move(address)), connection_(std::move(connection)), stub_(wire::Client::NewStub(connection_.channel)) {}
+      : address_(std::move(address)),
+        connection_(std::move(connection)),
+        stub_(wire::Client::NewStub(connection_.channel)) {}
 
   Status reach() {
     if (connection_.channel->WaitForConnected(std::chrono::system_clock::now() + kReach)) return {};
     return unavailable("no driver answers at " + address_);
   }
 
-  Result<SubmitAnswer> submit(const std::string& job_yaml, const std::string& run_folder, const std::string& resume) override {
+  Result<SubmitAnswer> submit(const std::string& job_yaml, const std::string& run_folder,
+                              const std::string& resume) override {
     wire::SubmitRequest request;
     request.set_job_yaml(job_yaml);
     request.set_run_folder(run_folder);
@@ -78,7 +81,9 @@ class RpcDriverClient final : public DriverClient {
         continue;
       }
       driver::JobUpdate out;
-      out.kind = message.finished() ? driver::JobUpdate::Kind::kEnd : message.progress() ? driver::JobUpdate::Kind::kProgress : driver::JobUpdate::Kind::kLine;
+      out.kind = message.finished()   ? driver::JobUpdate::Kind::kEnd
+                 : message.progress() ? driver::JobUpdate::Kind::kProgress
+                                      : driver::JobUpdate::Kind::kLine;
       out.text = message.line();
       out.exit_code = message.exit_code();
       out.result_json = message.result_json();

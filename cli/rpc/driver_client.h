@@ -19,7 +19,8 @@ class DriverClient {
  public:
   static Result<std::unique_ptr<DriverClient>> connect(const std::string& address, const Secrets& secrets);
   virtual ~DriverClient() = default;
-  virtual Result<SubmitAnswer> submit(const std::string& job_yaml, const std::string& run_folder, const std::string& resume) = 0;
+  virtual Result<SubmitAnswer> submit(const std::string& job_yaml, const std::string& run_folder,
+                                      const std::string& resume) = 0;
   virtual Result<std::string> status_json(const std::string& job_id) = 0;
   virtual Status cancel(const std::string& job_id) = 0;
   /// Calls `update` until the job has ended (Ok), the driver is lost (Unavailable) or `stop` was called (Cancelled).

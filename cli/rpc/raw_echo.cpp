@@ -62,8 +62,10 @@ void serve_stream(wire::RawEchoService::AsyncService& service, grpc::ServerCompl
     }
     // One write at a time: the next message may come before it is said that the last answer has left.
     if (writing) continue;
-    if (unanswered) answer();
-    else if (gone) stream.Finish(grpc::Status::OK, tag_of(kFinished));
+    if (unanswered)
+      answer();
+    else if (gone)
+      stream.Finish(grpc::Status::OK, tag_of(kFinished));
   }
 }
 

@@ -20,7 +20,9 @@ class UpdateQueue {
  public:
   void push(const JobUpdate& update) {
     std::lock_guard lock(mutex_);
-    if (update.kind == JobUpdate::Kind::kProgress && !updates_.empty() && updates_.back().kind == JobUpdate::Kind::kProgress) updates_.pop_back();
+    if (update.kind == JobUpdate::Kind::kProgress && !updates_.empty() &&
+        updates_.back().kind == JobUpdate::Kind::kProgress)
+      updates_.pop_back();
     updates_.push_back(update);
     changed_.notify_all();
   }
@@ -43,14 +45,16 @@ class ClientService final : public wire::Client::Service {
   ClientService(Driver& driver, Planner planner, const TokenCheck& token, const std::atomic<bool>& closing)
       : driver_(driver), planner_(std::move(planner)), token_(token), closing_(closing) {}
 
-  grpc::Status Submit(grpc::ServerContext* context, const wire::SubmitRequest* request, wire::SubmitReply* reply) override {
+  grpc::Status Submit(grpc::ServerContext* context, const wire::SubmitRequest* request,
+                      wire::SubmitReply* reply) override {
     if (!token_.passes(*context)) return TokenCheck::refusal();
     const troupe::Status status = submit(*request, *reply);
     if (!status.ok()) *reply->mutable_error() = to_message(status.error());
     return grpc::Status::OK;
   }
 
-  grpc::Status Status(grpc::ServerContext* context, const wire::StatusRequest* request, wire::StatusReply* reply) override {
+  grpc::Status Status(grpc::ServerContext* context, const wire::StatusRequest* request,
+                      wire::StatusReply* reply) override {
     if (!token_.passes(*context)) return TokenCheck::refusal();
     Result<std::string> json = driver_.status_json(request->job_id());
     if (json)
@@ -60,14 +64,16 @@ class ClientService final : public wire::Client::Service {
     return grpc::Status::OK;
   }
 
-  grpc::Status Cancel(grpc::ServerContext* context, const wire::CancelRequest* request, wire::CancelReply* reply) override {
+  grpc::Status Cancel(grpc::ServerContext* context, const wire::CancelRequest* request,
+                      wire::CancelReply* reply) override {
     if (!token_.passes(*context)) return TokenCheck::refusal();
     const troupe::Status status = driver_.cancel(request->job_id());
     if (!status.ok()) *reply->mutable_error() = to_message(status.error());
     return grpc::Status::OK;
   }
 
-  grpc::Status Watch(grpc::ServerContext* context, const wire::WatchRequest* request, grpc::ServerWriter<wire::WatchUpdate>* writer) override {
+  grpc::Status Watch(grpc::ServerContext* context, const wire::WatchRequest* request,
+                     grpc::ServerWriter<wire::WatchUpdate>* writer) override {
     if (!token_.passes(*context)) return TokenCheck::refusal();
     auto queue = std::make_shared<UpdateQueue>();
     Result<int> number = driver_.watch(request->job_id(), [queue](const JobUpdate& update) { queue->push(update); });
@@ -92,7 +98,8 @@ class ClientService final : public wire::Client::Service {
     return grpc::Status::OK;
   }
 
-  grpc::Status Logs(grpc::ServerContext* context, const wire::LogsRequest* request, grpc::ServerWriter<wire::LogChunk>* writer) override {
+  grpc::Status Logs(grpc::ServerContext* context, const wire::LogsRequest* request,
+                    grpc::ServerWriter<wire::LogChunk>* writer) override {
     if (!token_.passes(*context)) return TokenCheck::refusal();
     Result<std::vector<std::string>> files = driver_.log_files(request->job_id(), request->group(), request->rank());
     if (!files) {
@@ -121,7 +128,8 @@ class ClientService final : public wire::Client::Service {
   };
 
   troupe::Status submit(const wire::SubmitRequest& request, wire::SubmitReply& reply) {
-    TROUPE_ASSIGN(PlannedJob job, planner_({request.job_yaml(), request.run_folder(), request.mode(), request.command_json(), request.resume()}));
+    TROUPE_ASSIGN(PlannedJob job, planner_({request.job_yaml(), request.run_folder(), request.mode(),
+                                            request.command_json(), request.resume()}));
     reply.set_plan_text(job.plan_text);
     reply.set_run_folder(job.run_folder);
     TROUPE_ASSIGN(std::string id, driver_.submit(std::move(job)));
@@ -158,7 +166,8 @@ class ClientService final : public wire::Client::Service {
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> make_client_service(Driver& driver, Planner planner, const TokenCheck& token, const std::atomic<bool>& closing) {
+std::unique_ptr<grpc::Service> make_client_service(Driver& driver, Planner planner, const TokenCheck& token,
+                                                   const std::atomic<bool>& closing) {
   return std::make_unique<ClientService>(driver, std::move(planner), token, closing);
 }
 

@@ -54,7 +54,8 @@ bool add_extension(X509* certificate, int id, const char* value) {
   X509V3_CTX context;
   X509V3_set_ctx_nodb(&context);
   X509V3_set_ctx(&context, certificate, certificate, nullptr, nullptr, 0);
-  std::unique_ptr<X509_EXTENSION, Deleter<X509_EXTENSION, X509_EXTENSION_free>> extension(X509V3_EXT_conf_nid(nullptr, &context, id, value));
+  std::unique_ptr<X509_EXTENSION, Deleter<X509_EXTENSION, X509_EXTENSION_free>> extension(
+      X509V3_EXT_conf_nid(nullptr, &context, id, value));
   return extension && X509_add_ext(certificate, extension.get(), -1);
 }
 
@@ -73,7 +74,8 @@ Result<Certificate> self_signed(EVP_PKEY* key) {
   X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>(kDriverName), -1, -1, 0);
   X509_set_issuer_name(x, name);
   const std::string alternative = std::string("DNS:") + kDriverName;
-  if (!add_extension(x, NID_basic_constraints, "critical,CA:TRUE") || !add_extension(x, NID_subject_alt_name, alternative.c_str()))
+  if (!add_extension(x, NID_basic_constraints, "critical,CA:TRUE") ||
+      !add_extension(x, NID_subject_alt_name, alternative.c_str()))
     return failure("extensions");
   if (!X509_sign(x, key, EVP_sha256())) return failure("signature");
   return certificate;
@@ -83,8 +85,11 @@ Status make_certificate(const Secrets& secrets) {
   Key key(EVP_EC_gen("P-256"));
   if (!key) return failure("key");
   TROUPE_ASSIGN(Certificate certificate, self_signed(key.get()));
-  TROUPE_ASSIGN(std::string key_text, to_pem([&](BIO* out) { return PEM_write_bio_PrivateKey(out, key.get(), nullptr, nullptr, 0, nullptr, nullptr); }));
-  TROUPE_ASSIGN(std::string certificate_text, to_pem([&](BIO* out) { return PEM_write_bio_X509(out, certificate.get()); }));
+  TROUPE_ASSIGN(std::string key_text, to_pem([&](BIO* out) {
+                  return PEM_write_bio_PrivateKey(out, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
+                }));
+  TROUPE_ASSIGN(std::string certificate_text,
+                to_pem([&](BIO* out) { return PEM_write_bio_X509(out, certificate.get()); }));
   TROUPE_RETURN_IF_ERROR(write_private(secrets.key_file, key_text));
   return write_private(secrets.certificate_file, certificate_text);
 }
@@ -103,7 +108,8 @@ Status make_secrets(const std::string& folder) {
     if (::stat(file.c_str(), &info) == 0 && (info.st_mode & 077) != 0)
       return make_error(ErrorCode::kFailedPrecondition, file + " can be read by others; expected mode 0600");
   }
-  if (!fs::exists(secrets.certificate_file) || !fs::exists(secrets.key_file)) TROUPE_RETURN_IF_ERROR(make_certificate(secrets));
+  if (!fs::exists(secrets.certificate_file) || !fs::exists(secrets.key_file))
+    TROUPE_RETURN_IF_ERROR(make_certificate(secrets));
   if (!fs::exists(secrets.token_file)) {
     unsigned char bytes[32];
     if (RAND_bytes(bytes, sizeof(bytes)) != 1) return failure("random bytes");

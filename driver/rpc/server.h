@@ -34,7 +34,8 @@ class Server {
   virtual void shutdown() = 0;
 };
 
-/// Fills NAME.secrets/ (mode 0700) with a self-signed certificate, its key and a token, each mode 0600, unless they are there.
+/// Fills NAME.secrets/ (mode 0700) with a self-signed certificate, its key and a token, each mode 0600, unless they are
+/// there.
 Status make_secrets(const std::string& folder);
 
 }  // namespace troupe::driver

@@ -54,14 +54,16 @@ void take_event(const json& event, json& status) {
   if (kind == "phase") status["phase"] = event.value("phase", "");
   if (kind != "host_exited" || !status.contains("hosts")) return;
   for (json& host : status["hosts"])
-    if (host.value("pid", 0) == event.value("pid", -1) && host.value("node", "") == event.value("node", "")) host["phase"] = "exited";
+    if (host.value("pid", 0) == event.value("pid", -1) && host.value("node", "") == event.value("node", ""))
+      host["phase"] = "exited";
 }
 
 }  // namespace
 
 Result<json> folder_status(const std::string& folder) {
   std::error_code error;
-  if (!fs::exists(folder + "/events.jsonl", error)) return not_found(folder + " is no run folder: it has no events.jsonl");
+  if (!fs::exists(folder + "/events.jsonl", error))
+    return not_found(folder + " is no run folder: it has no events.jsonl");
   json status = {{"run_folder", fs::absolute(folder).lexically_normal().string()}, {"phase", "unknown"}};
   status["step"] = last_step(folder);
   std::istringstream events(file_text(folder + "/events.jsonl"));

@@ -2,8 +2,8 @@
 
 #include <string>
 
-/// Picks the lines of a host's log that concern one rank or group. Lines tagged [group/rank] belong to that actor; lines without a tag
-/// belong to the whole host and always pass.
+/// Picks the lines of a host's log that concern one rank or group. Lines tagged [group/rank] belong to that actor;
+/// lines without a tag belong to the whole host and always pass.
 namespace troupe::driver {
 
 class LogFilter {

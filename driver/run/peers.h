@@ -11,8 +11,8 @@
 #include "driver/run/planned_job.h"
 #include "driver/supervision/grant_window.h"
 
-/// The driver's view of its workers and hosts; implemented over gRPC in driver/rpc and by fakes in tests. Every call queues a message
-/// and returns at once; after the peer is gone calls do nothing.
+/// The driver's view of its workers and hosts; implemented over gRPC in driver/rpc and by fakes in tests. Every call
+/// queues a message and returns at once; after the peer is gone calls do nothing.
 namespace troupe::driver {
 
 /// What a worker is asked to start. The program is the worker's own.

@@ -1,9 +1,8 @@
 #include "driver/supervision/blame.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
-
-#include <algorithm>
 
 namespace troupe::driver {
 namespace {
@@ -106,7 +105,8 @@ std::string Blame::silent() const {
   for (size_t slot = 0; slot < places_.size(); ++slot) {
     if (evidence_.contains(static_cast<int>(slot))) continue;
     const HostPlace& place = places_[slot];
-    who += (who.empty() ? "" : ", ") + place.roles() + " (node " + place.node + ", slot " + std::to_string(place.index) + ")";
+    who += (who.empty() ? "" : ", ") + place.roles() + " (node " + place.node + ", slot " +
+           std::to_string(place.index) + ")";
   }
   return who;
 }

@@ -8,19 +8,20 @@
 
 #include "driver/supervision/host_place.h"
 
-/// Who broke a job first. When one rank dies the others fail too, and blame each other: evidence is gathered for a moment and ranked.
+/// Who broke a job first. When one rank dies the others fail too, and blame each other: evidence is gathered for a
+/// moment and ranked.
 namespace troupe::driver {
 
 /// The first cause of a job's failure as a person reads it.
 struct Verdict {
-  std::string kind;   // one of the words in outcome.h
+  std::string kind;  // one of the words in outcome.h
   int slot = -1;
-  Error error;        // message names role, rank, node, slot, pid, step, instruction and log
+  Error error;  // message names role, rank, node, slot, pid, step, instruction and log
 };
 
-/// Pure state machine; owner loop only. Ranking: a host that died without a word (signal or exit status), then a rank's own error, then
-/// errors that only point at a peer (unavailable, aborted, cancelled, deadline exceeded), then lost connections. The earliest of a
-/// class wins.
+/// Pure state machine; owner loop only. Ranking: a host that died without a word (signal or exit status), then a rank's
+/// own error, then errors that only point at a peer (unavailable, aborted, cancelled, deadline exceeded), then lost
+/// connections. The earliest of a class wins.
 class Blame {
  public:
   using Time = std::chrono::steady_clock::time_point;

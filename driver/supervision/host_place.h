@@ -13,8 +13,8 @@ namespace troupe::driver {
 /// Where one host of a job lives and which actors it holds; fixed by the plan.
 struct HostPlace {
   std::string node;
-  int index = 0;                                     // slot on the node
-  std::vector<std::pair<std::string, int>> actors;   // (group, rank)
+  int index = 0;                                    // slot on the node
+  std::vector<std::pair<std::string, int>> actors;  // (group, rank)
   std::string log_path;
   /// "text/1 and vision/0".
   std::string roles() const;

@@ -15,13 +15,15 @@ std::optional<int64_t> decimal(const std::string& text) {
 
 }  // namespace
 
-std::optional<Error> RendezvousStore::put(const std::string& key, std::string value, std::vector<StoreAnswer>& answers) {
+std::optional<Error> RendezvousStore::put(const std::string& key, std::string value,
+                                          std::vector<StoreAnswer>& answers) {
   const auto at = values_.find(key);
   const size_t before = at == values_.end() ? 0 : at->second.size() + key.size();
   if (value.size() > kLargestValueBytes || bytes_ - before + value.size() + key.size() > kLargestStoreBytes)
-    return make_error(ErrorCode::kResourceExhausted,
-                      "rendezvous store: value of key '" + key + "' has " + std::to_string(value.size()) + " bytes; at most " +
-                          std::to_string(kLargestValueBytes) + " a value and " + std::to_string(kLargestStoreBytes) + " a job are kept");
+    return make_error(ErrorCode::kResourceExhausted, "rendezvous store: value of key '" + key + "' has " +
+                                                         std::to_string(value.size()) + " bytes; at most " +
+                                                         std::to_string(kLargestValueBytes) + " a value and " +
+                                                         std::to_string(kLargestStoreBytes) + " a job are kept");
   bytes_ += value.size() + key.size() - before;
   for (auto waiter = waiters_.begin(); waiter != waiters_.end();) {
     if (waiter->key == key) {
@@ -83,7 +85,8 @@ std::vector<StoreAnswer> RendezvousStore::call(uint64_t number, const StoreCall&
       }
       break;
     case StoreKind::kCheck:
-      own.flag = std::all_of(call.keys.begin(), call.keys.end(), [&](const std::string& k) { return values_.contains(k); });
+      own.flag =
+          std::all_of(call.keys.begin(), call.keys.end(), [&](const std::string& k) { return values_.contains(k); });
       break;
     case StoreKind::kErase:
       own.flag = exists;

@@ -18,9 +18,11 @@ std::string WorkerLeases::registered(const std::string& node, const std::string&
     return "node '" + node + "' is not in the cluster manifest; it has: " + known;
   }
   Worker& worker = at->second;
-  if (std::find(worker.lost_incarnations.begin(), worker.lost_incarnations.end(), incarnation) != worker.lost_incarnations.end())
+  if (std::find(worker.lost_incarnations.begin(), worker.lost_incarnations.end(), incarnation) !=
+      worker.lost_incarnations.end())
     return "this worker of node '" + node + "' was given up; start a new one";
-  if (worker.present && worker.incarnation != incarnation) return "a worker of node '" + node + "' is already registered";
+  if (worker.present && worker.incarnation != incarnation)
+    return "a worker of node '" + node + "' is already registered";
   worker.present = true;
   worker.incarnation = incarnation;
   worker.heard = now;

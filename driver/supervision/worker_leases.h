@@ -14,12 +14,13 @@ struct ExpectedWorker {
   std::string address;  // for messages
 };
 
-/// A worker is expected, then present, then lost (silent for a lease, or its stream closed). A lost worker may register again with
-/// a fresh incarnation; an incarnation that was lost is never believed again.
+/// A worker is expected, then present, then lost (silent for a lease, or its stream closed). A lost worker may register
+/// again with a fresh incarnation; an incarnation that was lost is never believed again.
 class WorkerLeases {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  WorkerLeases(std::vector<ExpectedWorker> expected, std::chrono::milliseconds lease, std::chrono::milliseconds register_timeout, Time now);
+  WorkerLeases(std::vector<ExpectedWorker> expected, std::chrono::milliseconds lease,
+               std::chrono::milliseconds register_timeout, Time now);
 
   /// Empty when accepted, else why not (unknown node, name taken by a live worker, lost incarnation).
   std::string registered(const std::string& node, const std::string& incarnation, Time now);

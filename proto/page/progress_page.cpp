@@ -22,7 +22,8 @@ struct ProgressPage::Content {
 
 Result<std::unique_ptr<ProgressPage>> ProgressPage::map(int fd) {
   void* memory = ::mmap(nullptr, sizeof(Content), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (memory == MAP_FAILED) return internal_error(std::string("progress page cannot be mapped: ") + std::strerror(errno));
+  if (memory == MAP_FAILED)
+    return internal_error(std::string("progress page cannot be mapped: ") + std::strerror(errno));
   return std::unique_ptr<ProgressPage>(new ProgressPage(fd, static_cast<Content*>(memory)));
 }
 

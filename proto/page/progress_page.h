@@ -7,8 +7,9 @@
 
 #include "base/result.h"
 
-/// The page in shared memory in which an actor host says what it is doing, and which its worker reads when the host has died or
-/// fallen silent. It is an anonymous memory file: it has no name in any folder and vanishes with its last holder.
+/// The page in shared memory in which an actor host says what it is doing, and which its worker reads when the host has
+/// died or fallen silent. It is an anonymous memory file: it has no name in any folder and vanishes with its last
+/// holder.
 namespace troupe {
 
 /// What the page said at one moment. `valid` is false when nothing was published yet or the host died while writing.

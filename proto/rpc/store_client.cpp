@@ -13,7 +13,9 @@ constexpr milliseconds kAnswerSlack{5000};
 class StoreClient final : public KvStore {
  public:
   StoreClient(Connection connection, std::string job_id)
-      : connection_(std::move(connection)), job_id_(std::move(job_id)), stub_(wire::Store::NewStub(connection_.channel)) {}
+      : connection_(std::move(connection)),
+        job_id_(std::move(job_id)),
+        stub_(wire::Store::NewStub(connection_.channel)) {}
 
   Status set(const std::string& key, const std::string& value) override {
     auto request = make(wire::StoreRequest::SET, key);
@@ -36,7 +38,8 @@ class StoreClient final : public KvStore {
     return reply.number();
   }
 
-  Result<std::string> compare_set(const std::string& key, const std::string& expected, const std::string& desired) override {
+  Result<std::string> compare_set(const std::string& key, const std::string& expected,
+                                  const std::string& desired) override {
     auto request = make(wire::StoreRequest::COMPARE_SET, key);
     request.set_expected(expected);
     request.set_value(desired);

@@ -11,8 +11,8 @@ constexpr char kResult[] = R"({"outcome": "done", "results": {"eval_loss": 0.5, 
 
 TEST_CASE("Figures come first, then each shown sample with question, expected and predicted answer") {
   const std::string text = evaluation_text(kResult, false);
-  const size_t accuracy = text.find("eval_accuracy"), question = text.find("how many?"), expected = text.find("expected    3"),
-               predicted = text.find("predicted   2");
+  const size_t accuracy = text.find("eval_accuracy"), question = text.find("how many?"),
+               expected = text.find("expected    3"), predicted = text.find("predicted   2");
   for (size_t at : {accuracy, question, expected, predicted}) REQUIRE(at != std::string::npos);
   CHECK(accuracy < question);
   CHECK(question < expected);
@@ -25,4 +25,6 @@ TEST_CASE("As JSON the hosts' result is passed on and nothing else") {
   CHECK(text.find("outcome") == std::string::npos);
 }
 
-TEST_CASE("A result that is no JSON prints nothing rather than failing") { CHECK(evaluation_text("oops", false).empty()); }
+TEST_CASE("A result that is no JSON prints nothing rather than failing") {
+  CHECK(evaluation_text("oops", false).empty());
+}

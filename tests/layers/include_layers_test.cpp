@@ -76,9 +76,11 @@ std::vector<std::string> complaints(const fs::path& root) {
     for (const Include& i : includes_of(root, layer)) {
       const std::string place = i.file + ":" + std::to_string(i.line) + " includes " + i.header;
       const std::string target = i.header.substr(0, i.header.find('/'));
-      if (i.quoted && kMayInclude.contains(target) && target != layer && !allowed.contains(target)) found.push_back(place + ": against the layers");
+      if (i.quoted && kMayInclude.contains(target) && target != layer && !allowed.contains(target))
+        found.push_back(place + ": against the layers");
       for (const Confined& rule : confined())
-        if (std::regex_match(i.header, std::regex(".*")) && std::regex_search(i.header, rule.header) && !std::regex_search(i.file, rule.place))
+        if (std::regex_match(i.header, std::regex(".*")) && std::regex_search(i.header, rule.header) &&
+            !std::regex_search(i.file, rule.place))
           found.push_back(place + ": " + rule.what + " outside its folder");
     }
   }

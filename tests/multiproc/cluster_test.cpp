@@ -114,7 +114,8 @@ TEST_CASE("A driver takes jobs, tells their status and logs, and cancels them") 
   box.script("steps 100000\nstep_ms 20\n");
   const std::string manifest = box.manifest("local");
   const int driver = start_driver(box, manifest);
-  const Ended submitted = box.run({"submit", box.path("job.yaml"), "--cluster", manifest, "--run-dir", box.path("run"), "--json"});
+  const Ended submitted =
+      box.run({"submit", box.path("job.yaml"), "--cluster", manifest, "--run-dir", box.path("run"), "--json"});
   INFO(submitted.output);
   REQUIRE(submitted.code == 0);
   const std::string id = nlohmann::json::parse(submitted.output)["job"];
@@ -141,11 +142,13 @@ TEST_CASE("submit --wait ends with the job's exit code, and with 4 when the driv
   Sandbox box;
   const std::string manifest = box.manifest("local");
   const int driver = start_driver(box, manifest);
-  const Ended done = box.run({"submit", box.path("job.yaml"), "--cluster", manifest, "--run-dir", box.path("run"), "--wait"});
+  const Ended done =
+      box.run({"submit", box.path("job.yaml"), "--cluster", manifest, "--run-dir", box.path("run"), "--wait"});
   INFO(done.output);
   CHECK(done.code == 0);
   box.script("steps 100000\nstep_ms 20\n");
-  const int waiting = box.start({"submit", box.path("job.yaml"), "--cluster", manifest, "--run-dir", box.path("run2"), "--wait"});
+  const int waiting =
+      box.start({"submit", box.path("job.yaml"), "--cluster", manifest, "--run-dir", box.path("run2"), "--wait"});
   REQUIRE(eventually([&] { return box.text("run2/metrics.jsonl").find('\n') != std::string::npos; }));
   box.signal_alone(driver, SIGKILL);
   const Ended lost = box.wait(waiting);
@@ -158,7 +161,8 @@ TEST_CASE("submit --wait that is interrupted leaves the job running and says how
   box.script("steps 100000\nstep_ms 20\n");
   const std::string manifest = box.manifest("local");
   start_driver(box, manifest);
-  const int waiting = box.start({"submit", box.path("job.yaml"), "--cluster", manifest, "--run-dir", box.path("run"), "--wait"});
+  const int waiting =
+      box.start({"submit", box.path("job.yaml"), "--cluster", manifest, "--run-dir", box.path("run"), "--wait"});
   REQUIRE(eventually([&] { return box.text("run/metrics.jsonl").find('\n') != std::string::npos; }));
   box.signal_alone(waiting, SIGINT);
   const Ended ended = box.wait(waiting);
@@ -172,9 +176,10 @@ TEST_CASE("A wrong token and a wrong certificate are refused, of workers and of 
   const std::string manifest = box.manifest("manual");
   start_driver(box, manifest);
   fs::copy(box.path("cluster.secrets"), box.path("forged"), fs::copy_options::recursive);
-  const std::string address = nlohmann::json::parse(box.run({"status", "--cluster", manifest, "--json"}).output, nullptr, false).is_object()
-                                  ? box.text("cluster.yaml").substr(box.text("cluster.yaml").find("127.0.0.1:"), 15)
-                                  : "";
+  const std::string address =
+      nlohmann::json::parse(box.run({"status", "--cluster", manifest, "--json"}).output, nullptr, false).is_object()
+          ? box.text("cluster.yaml").substr(box.text("cluster.yaml").find("127.0.0.1:"), 15)
+          : "";
   REQUIRE_FALSE(address.empty());
   const std::string target = address.substr(0, address.find('"'));
   SECTION("token") {
@@ -192,7 +197,8 @@ TEST_CASE("A wrong token and a wrong certificate are refused, of workers and of 
     Sandbox other;
     const std::string foreign = other.manifest("manual");
     start_driver(other, foreign);
-    fs::copy_file(other.path("cluster.secrets/driver.crt"), box.path("forged/driver.crt"), fs::copy_options::overwrite_existing);
+    fs::copy_file(other.path("cluster.secrets/driver.crt"), box.path("forged/driver.crt"),
+                  fs::copy_options::overwrite_existing);
     CHECK(box.run({"status", "--driver", target, "--secrets", box.path("forged")}).code == 3);
   }
   CHECK_FALSE(status_of(box, manifest)["workers"][0]["present"]);

@@ -261,8 +261,9 @@ TEST_CASE("What standard output did not take makes the exit code 1, with a line 
   const auto into_full = [&](const std::string& words) {
     return box.wait(box.start_program({"/bin/sh", "-c", TROUPE_BINARY_DIR "/bin/troupe " + words + " > /dev/full"}));
   };
-  for (const std::string& words : {"plan " + box.path("job.yaml"), "plan --json " + box.path("job.yaml"), "status --json " + box.path("run"),
-                                   std::string("--version"), std::string("plan --help")}) {
+  for (const std::string& words :
+       {"plan " + box.path("job.yaml"), "plan --json " + box.path("job.yaml"), "status --json " + box.path("run"),
+        std::string("--version"), std::string("plan --help")}) {
     INFO(words);
     const Ended ended = into_full(words);
     CHECK(ended.code == 1);

@@ -83,7 +83,9 @@ Sandbox::~Sandbox() {
 
 std::string Sandbox::text(const std::string& name) const { return file_text(path(name)); }
 
-nlohmann::json Sandbox::json(const std::string& name) const { return nlohmann::json::parse(text(name), nullptr, false); }
+nlohmann::json Sandbox::json(const std::string& name) const {
+  return nlohmann::json::parse(text(name), nullptr, false);
+}
 
 std::vector<nlohmann::json> Sandbox::json_lines(const std::string& name) const {
   std::istringstream lines(text(name));
@@ -92,12 +94,16 @@ std::vector<nlohmann::json> Sandbox::json_lines(const std::string& name) const {
   return values;
 }
 
-void Sandbox::write(const std::string& name, const std::string& text) const { std::ofstream(path(name), std::ios::trunc) << text; }
+void Sandbox::write(const std::string& name, const std::string& text) const {
+  std::ofstream(path(name), std::ios::trunc) << text;
+}
 
 std::string Sandbox::manifest(const std::string& launch, const std::string& more) const {
-  write("cluster.yaml", "name: pair\nlaunch: " + launch + "\nnodes:\n  - {name: a, address: 127.0.0.1, devices: {cpu: 1, threads: 1}}\n" +
-                            "  - {name: b, address: 127.0.0.1, devices: {cpu: 1, threads: 1}}\nnetwork: {control: \"127.0.0.1:" +
-                            std::to_string(free_port()) + "\"}\n" + more);
+  write("cluster.yaml",
+        "name: pair\nlaunch: " + launch +
+            "\nnodes:\n  - {name: a, address: 127.0.0.1, devices: {cpu: 1, threads: 1}}\n" +
+            "  - {name: b, address: 127.0.0.1, devices: {cpu: 1, threads: 1}}\nnetwork: {control: \"127.0.0.1:" +
+            std::to_string(free_port()) + "\"}\n" + more);
   return path("cluster.yaml");
 }
 
@@ -136,7 +142,8 @@ bool eventually(const std::function<bool()>& condition, std::chrono::seconds dea
   const auto end = std::chrono::steady_clock::now() + deadline;
   while (!condition()) {
     if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // a poll of other processes' state, not a synchronisation
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(20));  // a poll of other processes' state, not a synchronisation
   }
   return true;
 }

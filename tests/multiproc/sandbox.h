@@ -12,7 +12,8 @@
 
 #include "worker/supervision/spawner.h"
 
-/// A folder with a tiny model, a job spec and a manifest, and the means to run `troupe` in it with the fake host as its actor program.
+/// A folder with a tiny model, a job spec and a manifest, and the means to run `troupe` in it with the fake host as its
+/// actor program.
 namespace troupe::test {
 
 /// How a process ended; `output` is what it wrote.

@@ -7,8 +7,8 @@
 
 #include "base/result.h"
 
-/// UCX's tag sends as they are, for two ends and one thread each: the yardstick of `troupe bench boundary`. Same library,
-/// error handling and way of waiting as the UCX channel, and nothing else of it.
+/// UCX's tag sends as they are, for two ends and one thread each: the yardstick of `troupe bench boundary`. Same
+/// library, error handling and way of waiting as the UCX channel, and nothing else of it.
 namespace troupe {
 
 class RawTag {

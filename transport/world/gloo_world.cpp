@@ -252,7 +252,8 @@ Result<std::unique_ptr<World>> create_gloo_world(const WorldOptions& options, Kv
     for (const AxisSet axes : *all) connected = connected || options.mesh.size(axes) > 1;
   std::unique_ptr<GlooLinks> links;
   if (connected) {
-    std::signal(SIGPIPE, SIG_IGN);  // Gloo writes to its sockets without MSG_NOSIGNAL: a peer's death must be an error, not ours
+    std::signal(SIGPIPE,
+                SIG_IGN);  // Gloo writes to its sockets without MSG_NOSIGNAL: a peer's death must be an error, not ours
     TROUPE_ASSIGN(links, connect(options, store));
   }
   return std::unique_ptr<World>(std::make_unique<GlooWorld>(options, std::move(links)));

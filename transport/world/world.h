@@ -15,11 +15,12 @@
 /// The communicators of one group: one for each set of mesh axes in use, NCCL on GPUs and Gloo on CPUs.
 namespace troupe {
 
-/// One communicator: the ranks that share all mesh coordinates with this one except along the communicator's axes, in mesh order.
-/// Calls block the calling thread on CPUs and are stream-ordered on the current stream on GPUs. Owner thread only (the host's
-/// executor thread). Every rank of the communicator makes the same calls in the same order. Tensors are contiguous, on the
-/// world's device, dtype fp32, bf16, fp64 or int64. A communicator of size 1 does nothing (out is a copy of in).
-/// Failures throw ErrorException (they surface inside autograd): kAborted after World::abort, kUnavailable when a peer is gone.
+/// One communicator: the ranks that share all mesh coordinates with this one except along the communicator's axes, in
+/// mesh order. Calls block the calling thread on CPUs and are stream-ordered on the current stream on GPUs. Owner
+/// thread only (the host's executor thread). Every rank of the communicator makes the same calls in the same order.
+/// Tensors are contiguous, on the world's device, dtype fp32, bf16, fp64 or int64. A communicator of size 1 does
+/// nothing (out is a copy of in). Failures throw ErrorException (they surface inside autograd): kAborted after
+/// World::abort, kUnavailable when a peer is gone.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -31,13 +32,15 @@ class Communicator {
   virtual void all_reduce_max(at::Tensor& tensor) = 0;
   /// out [size * n, ...] = the in [n, ...] of rank 0, 1, ... `in` may be its own place in `out`.
   virtual void all_gather(at::Tensor& out, const at::Tensor& in) = 0;
-  /// Ragged along dimension 0: rows[i] rows come from rank i (known to all); out [sum rows, ...], in [rows[rank], ...]. Zero rows are legal.
+  /// Ragged along dimension 0: rows[i] rows come from rank i (known to all); out [sum rows, ...], in [rows[rank], ...].
+  /// Zero rows are legal.
   virtual void all_gather_rows(at::Tensor& out, const at::Tensor& in, const std::vector<int64_t>& rows) = 0;
   /// out [n, ...] = this rank's part of the sum of in [size * n, ...].
   virtual void reduce_scatter_sum(at::Tensor& out, const at::Tensor& in) = 0;
   /// Ragged along dimension 0: rank i gets rows[i] rows of the sum.
   virtual void reduce_scatter_rows_sum(at::Tensor& out, const at::Tensor& in, const std::vector<int64_t>& rows) = 0;
-  /// Ragged along dimension 0: sends send_rows[i] rows of in to rank i, receives receive_rows[i] rows from rank i, both in rank order.
+  /// Ragged along dimension 0: sends send_rows[i] rows of in to rank i, receives receive_rows[i] rows from rank i, both
+  /// in rank order.
   virtual void all_to_all_rows(at::Tensor& out, const at::Tensor& in, const std::vector<int64_t>& receive_rows,
                                const std::vector<int64_t>& send_rows) = 0;
   virtual void broadcast(at::Tensor& tensor, int root) = 0;
@@ -48,7 +51,8 @@ class World {
   virtual ~World() = default;
   virtual const Mesh& mesh() const = 0;
   virtual int rank() const = 0;
-  /// The communicator over `axes`; all that a group uses are made in create(). The reference lives as long as the world.
+  /// The communicator over `axes`; all that a group uses are made in create(). The reference lives as long as the
+  /// world.
   virtual Communicator& over(AxisSet axes) = 0;
   /// The second line of the world, for collectives beside the caller's work. Its communicators are others than those of
   /// over(), so that neither waits for the other; only posted work uses them.
@@ -67,14 +71,15 @@ class World {
 };
 
 struct WorldOptions {
-  std::string name;       // key prefix in the store: job, generation and group
+  std::string name;  // key prefix in the store: job, generation and group
   Mesh mesh;
   int rank = 0;
-  std::vector<AxisSet> axes;            // communicators to make, same list on all ranks
-  std::vector<AxisSet> posted_axes = {};        // those of the second line
-  std::string interface_address = "127.0.0.1";  // the address that Gloo listens on: the manifest's, never all interfaces
-  std::chrono::milliseconds timeout{60000};     // of rendezvous and of each collective
-  int device_index = -1;  // CUDA device; -1: CPU
+  std::vector<AxisSet> axes;              // communicators to make, same list on all ranks
+  std::vector<AxisSet> posted_axes = {};  // those of the second line
+  std::string interface_address =
+      "127.0.0.1";                           // the address that Gloo listens on: the manifest's, never all interfaces
+  std::chrono::milliseconds timeout{60000};  // of rendezvous and of each collective
+  int device_index = -1;                     // CUDA device; -1: CPU
 };
 
 /// Meets the other ranks through `store` and connects; returns when all of them have. `store` outlives the world. With

@@ -33,7 +33,8 @@ std::string fresh_incarnation() {
   return text;
 }
 
-/// One connection to the driver: writes are queued and sent by a thread of their own, so that nobody waits for the network.
+/// One connection to the driver: writes are queued and sent by a thread of their own, so that nobody waits for the
+/// network.
 class Link {
  public:
   Link(const Connection& connection, std::unique_ptr<wire::WorkerLink::Stub> stub) : stub_(std::move(stub)) {
@@ -136,7 +137,8 @@ class WorkerDaemon final : public Worker {
         incarnation_ = fresh_incarnation();
       }
       if (Clock::now() >= give_up)
-        return unavailable("worker of node " + options_.node + ": the driver at " + options_.driver_address + " cannot be reached (" + served.why + ")");
+        return unavailable("worker of node " + options_.node + ": the driver at " + options_.driver_address +
+                           " cannot be reached (" + served.why + ")");
       std::unique_lock lock(mutex_);
       stopped_.wait_for(lock, kRetry, [this] { return stopping_.load(); });
     }
@@ -195,7 +197,8 @@ class WorkerDaemon final : public Worker {
     const grpc::Status status = link->finish(ended);
     served.why = status.error_message();
     if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED && !served.refused)
-      served.refused = from_grpc(status, "worker of node " + options_.node + ": the driver at " + options_.driver_address + " refused it");
+      served.refused = from_grpc(
+          status, "worker of node " + options_.node + ": the driver at " + options_.driver_address + " refused it");
     return served;
   }
 
@@ -213,7 +216,8 @@ class WorkerDaemon final : public Worker {
     if (command.has_spawn())
       spawn(command.spawn());
     else if (command.has_terminate())
-      apply(table_.terminate(command.terminate().incarnation(), milliseconds(command.terminate().grace_ms()), Clock::now()));
+      apply(table_.terminate(command.terminate().incarnation(), milliseconds(command.terminate().grace_ms()),
+                             Clock::now()));
   }
 
   void spawn(const wire::Spawn& order) {
@@ -248,13 +252,14 @@ class WorkerDaemon final : public Worker {
     }
     TROUPE_ASSIGN(running.page, ProgressPage::create());
     spec.inherited_fd = running.page->fd();
-    for (const auto& [name, value] : std::map<std::string, std::string>{{"--driver", options_.driver_address},
-                                                                        {"--job", order.job_id()},
-                                                                        {"--slot", std::to_string(order.slot())},
-                                                                        {"--incarnation", order.incarnation()},
-                                                                        {"--page-fd", "3"},
-                                                                        {"--token-file", options_.secrets.token_file},
-                                                                        {"--certificate-file", options_.secrets.certificate_file}})
+    for (const auto& [name, value] :
+         std::map<std::string, std::string>{{"--driver", options_.driver_address},
+                                            {"--job", order.job_id()},
+                                            {"--slot", std::to_string(order.slot())},
+                                            {"--incarnation", order.incarnation()},
+                                            {"--page-fd", "3"},
+                                            {"--token-file", options_.secrets.token_file},
+                                            {"--certificate-file", options_.secrets.certificate_file}})
       if (!value.empty()) spec.arguments.insert(spec.arguments.end(), {name, value});
     return spawner_->spawn(spec);
   }

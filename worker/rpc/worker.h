@@ -15,10 +15,10 @@ namespace troupe::worker {
 struct WorkerOptions {
   std::string node;
   std::string driver_address;
-  Secrets secrets;                                  // paths; handed on to the hosts
-  std::string actor_program;                        // never taken from the network
-  std::map<std::string, std::string> environment;   // of every host, from the manifest
-  std::chrono::milliseconds connect_timeout{30000}; // to reach the driver, first and again
+  Secrets secrets;                                   // paths; handed on to the hosts
+  std::string actor_program;                         // never taken from the network
+  std::map<std::string, std::string> environment;    // of every host, from the manifest
+  std::chrono::milliseconds connect_timeout{30000};  // to reach the driver, first and again
   int64_t log_cap_bytes = 64 << 20;
 };
 
@@ -27,7 +27,8 @@ class Worker {
  public:
   static Result<std::unique_ptr<Worker>> create(WorkerOptions options);
   virtual ~Worker() = default;
-  /// Serves the driver until it says leave, `request_stop` is called or it cannot be reached: Unavailable; refused: the driver's error.
+  /// Serves the driver until it says leave, `request_stop` is called or it cannot be reached: Unavailable; refused: the
+  /// driver's error.
   virtual Status run() = 0;
   /// Async-signal-unsafe, any thread: ends hosts (SIGTERM, SIGKILL) and makes run() return.
   virtual void request_stop() = 0;

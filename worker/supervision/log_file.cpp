@@ -26,7 +26,8 @@ std::vector<std::string> LineTail::read_new() {
   rest_ += fresh;
   std::vector<std::string> lines;
   size_t begin = 0;
-  for (size_t end; (end = rest_.find('\n', begin)) != std::string::npos; begin = end + 1) lines.push_back(rest_.substr(begin, end - begin));
+  for (size_t end; (end = rest_.find('\n', begin)) != std::string::npos; begin = end + 1)
+    lines.push_back(rest_.substr(begin, end - begin));
   rest_.erase(0, begin);
   return lines;
 }

@@ -6,7 +6,8 @@ namespace troupe::worker {
 
 void ProcessTable::spawned(const std::string& incarnation, int pid) { processes_[incarnation].pid = pid; }
 
-std::vector<ProcessEffect> ProcessTable::terminate(const std::string& incarnation, std::chrono::milliseconds grace, Time now) {
+std::vector<ProcessEffect> ProcessTable::terminate(const std::string& incarnation, std::chrono::milliseconds grace,
+                                                   Time now) {
   const auto at = processes_.find(incarnation);
   if (at == processes_.end()) return {};
   Process& process = at->second;

@@ -7,8 +7,8 @@
 #include <variant>
 #include <vector>
 
-/// The processes of a worker from spawning to reaping, as a pure state machine: no process is forgotten before it was reaped, and none
-/// outlives its deadline.
+/// The processes of a worker from spawning to reaping, as a pure state machine: no process is forgotten before it was
+/// reaped, and none outlives its deadline.
 namespace troupe::worker {
 
 /// What is to be done, in this order.
@@ -30,7 +30,8 @@ class ProcessTable {
  public:
   using Time = std::chrono::steady_clock::time_point;
   void spawned(const std::string& incarnation, int pid);
-  /// SIGTERM now, SIGKILL after `grace`. A later call can only shorten the grace. Unknown incarnations are ignored: they ended.
+  /// SIGTERM now, SIGKILL after `grace`. A later call can only shorten the grace. Unknown incarnations are ignored:
+  /// they ended.
   std::vector<ProcessEffect> terminate(const std::string& incarnation, std::chrono::milliseconds grace, Time now);
   std::vector<ProcessEffect> terminate_all(std::chrono::milliseconds grace, Time now);
   /// `pid` was reaped.

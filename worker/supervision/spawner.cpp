@@ -43,7 +43,8 @@ Status prepare(const SpawnSpec& spec, Prepared& out) {
   for (const auto& [name, value] : spec.environment) out.storage.push_back(name + "=" + value);
   const size_t variables = out.storage.size();
   out.storage.insert(out.storage.end(), spec.arguments.begin(), spec.arguments.end());
-  for (size_t i = 0; i < out.storage.size(); ++i) (i < variables ? out.environment : out.arguments).push_back(out.storage[i].data());
+  for (size_t i = 0; i < out.storage.size(); ++i)
+    (i < variables ? out.environment : out.arguments).push_back(out.storage[i].data());
   out.environment.push_back(nullptr);
   out.arguments.push_back(nullptr);
   if (!spec.output_path.empty()) {

@@ -14,16 +14,16 @@
 namespace troupe::worker {
 
 struct SpawnSpec {
-  std::vector<std::string> arguments;               // [0]: the program's path
-  std::map<std::string, std::string> environment;   // added to the worker's own
-  std::string output_path;                          // appended to; standard output and standard error. Empty: our own
-  std::string standard_output_path;                 // standard output goes here instead, when not empty
-  int inherited_fd = -1;                            // left open in the child as descriptor 3
+  std::vector<std::string> arguments;              // [0]: the program's path
+  std::map<std::string, std::string> environment;  // added to the worker's own
+  std::string output_path;                         // appended to; standard output and standard error. Empty: our own
+  std::string standard_output_path;                // standard output goes here instead, when not empty
+  int inherited_fd = -1;                           // left open in the child as descriptor 3
 };
 
-/// Owns one thread that forks, watches (pidfd) and reaps. That thread must live as long as its children: the kernel's parent-death signal
-/// follows the forking *thread*, and it is what ends every host when the worker is killed. Children have their own process group, so
-/// that a terminal's Ctrl-C does not reach them. Thread-safe.
+/// Owns one thread that forks, watches (pidfd) and reaps. That thread must live as long as its children: the kernel's
+/// parent-death signal follows the forking *thread*, and it is what ends every host when the worker is killed. Children
+/// have their own process group, so that a terminal's Ctrl-C does not reach them. Thread-safe.
 class Spawner {
  public:
   /// Called on the spawner's thread.
@@ -53,7 +53,8 @@ class Spawner {
   std::thread thread_;
 };
 
-/// The path that a shell would start for `name` is not searched: `name` is taken as it is. "NotFound" names it when it cannot be executed.
+/// The path that a shell would start for `name` is not searched: `name` is taken as it is. "NotFound" names it when it
+/// cannot be executed.
 Status check_program(const std::string& path);
 
 }  // namespace troupe::worker

@@ -112,7 +112,8 @@ TEST_CASE("a model begun at random is written in classic names in its compute dt
     CHECK(index["weight_map"].size() == model_parameters(config, false).size());
     CHECK(fs::exists(target + "/model-00001-of-00004.safetensors"));
   }
-  ParameterStore again(config, store_options({"text"}, 1, 0, dtype)), original(config, store_options({"text"}, 1, 0, dtype));
+  ParameterStore again(config, store_options({"text"}, 1, 0, dtype)),
+      original(config, store_options({"text"}, 1, 0, dtype));
   initialise_random(original, 1);
   REQUIRE(load_pretrained(again, target).ok());
   CHECK(again.buffers()[0].weights.equal(original.buffers()[0].weights));

@@ -1,5 +1,5 @@
-// export_round_trip SOURCE TARGET TP random|pretrained fp32|bf16: loads (or draws) the model as a vision group of one rank and a text
-// group of TP ranks, changes nothing, and exports it. For export_loads_in_transformers.py.
+// export_round_trip SOURCE TARGET TP random|pretrained fp32|bf16: loads (or draws) the model as a vision group of one
+// rank and a text group of TP ranks, changes nothing, and exports it. For export_loads_in_transformers.py.
 #include <cstdio>
 #include <cstdlib>
 
@@ -10,7 +10,8 @@ using namespace troupe;
 
 namespace {
 
-Status write_group(const ModelConfig& config, const ExportOptions& options, const std::vector<std::string>& components, int tp, at::ScalarType dtype) {
+Status write_group(const ModelConfig& config, const ExportOptions& options, const std::vector<std::string>& components,
+                   int tp, at::ScalarType dtype) {
   for (int rank = 0; rank < tp; ++rank) {
     ParameterStoreOptions store_options;
     store_options.components = components;
@@ -44,7 +45,8 @@ int main(int argc, char** argv) {
   options.target_folder = argv[2];
   options.random_init = std::string(argv[4]) == "random";
   options.max_file_bytes = options.random_init ? 200'000 : options.max_file_bytes;
-  const Status status = round_trip(options, std::atoi(argv[3]), std::string(argv[5]) == "bf16" ? at::kBFloat16 : at::kFloat);
+  const Status status =
+      round_trip(options, std::atoi(argv[3]), std::string(argv[5]) == "bf16" ? at::kBFloat16 : at::kFloat);
   if (status.ok()) return 0;
   std::fprintf(stderr, "%s\n", status.error().to_string().c_str());
   return 1;

@@ -89,7 +89,9 @@ TEST_CASE("masters keep what the file holds beyond bf16, on every rank and in ev
       const int64_t held = p.slice.end - p.slice.begin;
       const at::Tensor master = piece.master.view(p.weight.sizes());
       INFO(piece.name);
-      CHECK(master.narrow(p.slice.dim, 0, held).equal(checkpoint::mapped_tensor(*tensor->file, *tensor->info).narrow(p.slice.dim, p.slice.begin, held)));
+      CHECK(
+          master.narrow(p.slice.dim, 0, held)
+              .equal(checkpoint::mapped_tensor(*tensor->file, *tensor->info).narrow(p.slice.dim, p.slice.begin, held)));
       CHECK_FALSE(master.narrow(p.slice.dim, held, p.slice.padding).any().item<bool>());
       CHECK(p.weight.equal(master.to(at::kBFloat16)));
     }
@@ -105,7 +107,9 @@ TEST_CASE("missing, unexpected and misshapen tensors are refused by name, in ano
       if (info.name == "model.layers.1.mlp.up_proj.weight") info.shape = {24, 31};
     };
   }
-  const std::string name = !options.leave_out.empty() ? options.leave_out : !options.extra.empty() ? options.extra : "model.layers.1.mlp.up_proj.weight";
+  const std::string name = !options.leave_out.empty() ? options.leave_out
+                           : !options.extra.empty()   ? options.extra
+                                                      : "model.layers.1.mlp.up_proj.weight";
   check_refused(TinyFolder(options), name);
 }
 

@@ -10,7 +10,9 @@ class LoneWorld final : public World {
   LoneWorld(const Mesh& mesh, int rank) : mesh_(mesh), rank_(rank) {}
   const Mesh& mesh() const override { return mesh_; }
   int rank() const override { return rank_; }
-  Communicator& over(AxisSet axes) override { throw ErrorException(internal_error("no communicator over " + axes.to_string())); }
+  Communicator& over(AxisSet axes) override {
+    throw ErrorException(internal_error("no communicator over " + axes.to_string()));
+  }
   Communicator& posted_over(AxisSet axes) override { return over(axes); }
   int64_t post(std::function<void()> work) override {
     work();

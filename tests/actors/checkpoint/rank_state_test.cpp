@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "actors/checkpoint/model_io.h"
-#include "tests/actors/nn/tiny_model.h"
 #include "tests/actors/checkpoint/tiny_folder.h"
+#include "tests/actors/nn/tiny_model.h"
 
 using namespace troupe;
 using namespace troupe::testing;

@@ -18,7 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kConfig = R"({"model_type": "qwen2_5_vl", "torch_dtype": "bfloat16", "hidden_size": 24, "num_hidden_layers": 2,
+constexpr const char* kConfig =
+    R"({"model_type": "qwen2_5_vl", "torch_dtype": "bfloat16", "hidden_size": 24, "num_hidden_layers": 2,
  "intermediate_size": 31, "num_attention_heads": 6, "num_key_value_heads": 3, "vocab_size": VOCABULARY, "rms_norm_eps": 1e-6, "hidden_act": "silu",
  "rope_scaling": {"type": "mrope", "mrope_section": [1, 1, 0]}, "tie_word_embeddings": TIED,
  "vision_config": {"depth": 2, "hidden_size": 16, "intermediate_size": 10, "num_heads": 2, "patch_size": 2, "window_size": 8,
@@ -68,7 +69,8 @@ void TinyFolder::write_weights(const TinyFolderOptions& options) {
   nlohmann::ordered_json index = {{"metadata", {{"total_size", 0}}}};
   const auto count = static_cast<int64_t>(tensors.size());
   for (int f = 0; f < options.files; ++f) {
-    const std::string name = options.files == 1 ? "model.safetensors" : "model-part-" + std::to_string(f) + ".safetensors";
+    const std::string name =
+        options.files == 1 ? "model.safetensors" : "model-part-" + std::to_string(f) + ".safetensors";
     std::vector<TensorSpec> specs;
     for (int64_t t = cut_begin(count, options.files, f); t < cut_begin(count, options.files, f + 1); ++t) {
       const TensorInfo& info = tensors[static_cast<size_t>(t)];
@@ -79,7 +81,8 @@ void TinyFolder::write_weights(const TinyFolderOptions& options) {
     require(writer.status());
     for (const TensorSpec& spec : specs) {
       at::Tensor values = at::empty(spec.shape, at::kFloat);
-      const std::string stream = options.tied && spec.name == "lm_head.weight" ? "model.embed_tokens.weight" : spec.name;
+      const std::string stream =
+          options.tied && spec.name == "lm_head.weight" ? "model.embed_tokens.weight" : spec.name;
       checkpoint::fill_normal(checkpoint::stream_key(7, stream), 0, values.numel(), 0.5f, values.data_ptr<float>());
       values = values.to(checkpoint::scalar_type_of(options.dtype));
       require((*writer)->append(values.data_ptr(), values.nbytes()));
@@ -95,7 +98,8 @@ ModelConfig config_of(const TinyFolder& folder) {
   return *config;
 }
 
-ParameterStoreOptions store_options(const std::vector<std::string>& components, int tp, int tp_rank, at::ScalarType dtype) {
+ParameterStoreOptions store_options(const std::vector<std::string>& components, int tp, int tp_rank,
+                                    at::ScalarType dtype) {
   ParameterStoreOptions o;
   o.components = components;
   o.tp = tp;

@@ -39,9 +39,11 @@ class TinyFolder {
 };
 
 ModelConfig config_of(const TinyFolder& folder);
-ParameterStoreOptions store_options(const std::vector<std::string>& components, int tp, int tp_rank, at::ScalarType dtype = at::kFloat);
+ParameterStoreOptions store_options(const std::vector<std::string>& components, int tp, int tp_rank,
+                                    at::ScalarType dtype = at::kFloat);
 
-/// Loads (and changes) every rank of a vision group of one rank and a text group of `tp`, and lets them write their parts for `target`.
+/// Loads (and changes) every rank of a vision group of one rank and a text group of `tp`, and lets them write their
+/// parts for `target`.
 void write_all_parts(const TinyFolder& folder, const std::string& target, int tp, at::ScalarType dtype,
                      const std::function<void(ParameterStore&)>& change = {});
 

@@ -71,7 +71,8 @@ TEST_CASE("Samples longer than a packed sequence, and data without any answer, a
   CHECK(packed.err.find("key 'data.pack_tokens': value 10, but sample 'r0' has") != std::string::npos);
   job.spec.data.pack_tokens = 0;
   const std::string record =
-      R"({"id": "a", "conversations": [{"from": "human", "value": "Hi."}, {"from": "gpt", "value": ""}]})" "\n";
+      R"({"id": "a", "conversations": [{"from": "human", "value": "Hi."}, {"from": "gpt", "value": ""}]})"
+      "\n";
   job.spec.data.sources = {{job.scratch.write("silent.jsonl", record + record), fixture::path("pictures"), 1, -1}};
   const auto silent = job.index();
   INFO(silent.err);

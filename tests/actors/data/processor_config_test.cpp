@@ -59,7 +59,8 @@ std::string complaint(const std::string& text, const std::string& name = "prepro
 }
 
 TEST_CASE("Rescaling and normalising that the file switches off are off") {
-  const auto plain = read("preprocessor_config.json", R"({"do_normalize": false, "image_mean": [1, 2, 3], "rescale_factor": 0.5})");
+  const auto plain =
+      read("preprocessor_config.json", R"({"do_normalize": false, "image_mean": [1, 2, 3], "rescale_factor": 0.5})");
   CHECK(plain.mean == std::array<double, 3>{0, 0, 0});
   CHECK(plain.deviation == std::array<double, 3>{1, 1, 1});
   CHECK(plain.rescale == 0.5);
@@ -74,7 +75,8 @@ TEST_CASE("What the image path does not do is refused with file, key, value and 
   CHECK(complaint(R"({"do_convert_rgb": false})").find("key 'do_convert_rgb': value false") != std::string::npos);
   CHECK(complaint(R"({"image_processor": {"resample": 2}})", "processor_config.json") ==
         "processor_config.json: key 'image_processor.resample': value 2 is not valid; valid: 3 (bicubic)");
-  CHECK(complaint(R"({"resample": 3, "do_resize": true, "do_convert_rgb": true, "do_normalize": null})") == "(accepted)");
+  CHECK(complaint(R"({"resample": 3, "do_resize": true, "do_convert_rgb": true, "do_normalize": null})") ==
+        "(accepted)");
 }
 
 TEST_CASE("A mean, deviation, factor or size that no picture can be made with is refused") {
@@ -84,12 +86,15 @@ TEST_CASE("A mean, deviation, factor or size that no picture can be made with is
   for (const char* value : {"[1, 1]", "[1, 1, 1, 1]", "0", "[1, null, 1]", "\"a\"", "{}", "-1"})
     CHECK(complaint(std::string("{\"image_std\": ") + value + "}").find("key 'image_std'") != std::string::npos);
   CHECK(complaint(R"({"image_mean": [0.5]})") ==
-        "preprocessor_config.json: key 'image_mean': value [0.5] is not valid; valid: three numbers, or one for all channels");
+        "preprocessor_config.json: key 'image_mean': value [0.5] is not valid; valid: three numbers, or one for all "
+        "channels");
   CHECK(complaint(R"({"image_mean": [1e999, 0, 0]})").find("is not valid JSON") != std::string::npos);
   for (const char* value : {"0", "-0.1", "\"x\"", "[1]"})
-    CHECK(complaint(std::string("{\"rescale_factor\": ") + value + "}").find("valid: a number above 0") != std::string::npos);
+    CHECK(complaint(std::string("{\"rescale_factor\": ") + value + "}").find("valid: a number above 0") !=
+          std::string::npos);
   for (const char* value : {"0", "-1", "1.5", "\"x\"", "99999999999"})
-    CHECK(complaint(std::string("{\"size\": {\"longest_edge\": ") + value + "}}").find("key 'longest_edge'") != std::string::npos);
+    CHECK(complaint(std::string("{\"size\": {\"longest_edge\": ") + value + "}}").find("key 'longest_edge'") !=
+          std::string::npos);
   for (const char* value : {"\"big\"", "[]", "50176", "{}", "{\"height\": 10, \"width\": 10}"})
     CHECK(complaint(std::string("{\"size\": ") + value + "}").find("key 'size': value ") != std::string::npos);
   CHECK(complaint(R"({"do_rescale": "no"})").find("valid: true, false") != std::string::npos);

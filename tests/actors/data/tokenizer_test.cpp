@@ -54,21 +54,26 @@ TEST_CASE("Decoding gives the text back and spells control tokens out") {
 
 TEST_CASE("An id that is no place in a table, or that two tokens share, is refused with file and token") {
   const auto with = [](const std::string& vocabulary, const std::string& added) {
-    return refusal(R"({"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false}, "model": {"type": "BPE", "vocab": {)" + vocabulary +
-                   R"(}, "merges": []}, "added_tokens": [)" + added + "]}");
+    return refusal(
+        R"({"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false}, "model": {"type": "BPE", "vocab": {)" +
+        vocabulary + R"(}, "merges": []}, "added_tokens": [)" + added + "]}");
   };
   CHECK(with(R"("a": 0, "b": 1)", R"({"id": 2, "content": "<x>"}, {"id": 1, "content": "b"})").empty());
   for (const char* id : {"-1", "1000000000000", "16777216", "1.5", "\"3\"", "null", "99999999999999999999"}) {
     const std::string refused = with(std::string(R"("a": 0, "b": )") + id, "");
     INFO(refused);
     CHECK(refused.find("tokenizer.json") != std::string::npos);
-    CHECK(refused.find(std::string("model.vocab: token 'b' has the id ") + (id[0] == '9' ? "1e+20" : id)) != std::string::npos);
+    CHECK(refused.find(std::string("model.vocab: token 'b' has the id ") + (id[0] == '9' ? "1e+20" : id)) !=
+          std::string::npos);
     CHECK(refused.find("valid: an integer from 0 to 16777215") != std::string::npos);
   }
-  CHECK(with(R"("a": 0)", R"({"id": -1, "content": "<x>"})").find("added_tokens: token '<x>' has the id -1") != std::string::npos);
+  CHECK(with(R"("a": 0)", R"({"id": -1, "content": "<x>"})").find("added_tokens: token '<x>' has the id -1") !=
+        std::string::npos);
   CHECK(with(R"("a": 7, "b": 7)", "").find("has the id 7, which is that of '") != std::string::npos);
-  CHECK(with(R"("a": 7)", R"({"id": 7, "content": "<x>"})").find("token '<x>' has the id 7, which is that of 'a'") != std::string::npos);
-  CHECK(with(R"("a": 7)", R"({"id": 8, "content": "a"})").find("token 'a' has the id 8 and the id 7") != std::string::npos);
+  CHECK(with(R"("a": 7)", R"({"id": 7, "content": "<x>"})").find("token '<x>' has the id 7, which is that of 'a'") !=
+        std::string::npos);
+  CHECK(with(R"("a": 7)", R"({"id": 8, "content": "a"})").find("token 'a' has the id 8 and the id 7") !=
+        std::string::npos);
 }
 
 TEST_CASE("D25: text that is not UTF-8 is refused with the position of the byte") {

@@ -35,10 +35,12 @@ at::Tensor noise(std::vector<int64_t> shape) {
   return at::randn(shape, generator, at::TensorOptions(at::kFloat));
 }
 
-/// Relative to the largest element; what should be all zero (the scores' gradient in a segment of one row) is judged absolutely.
+/// Relative to the largest element; what should be all zero (the scores' gradient in a segment of one row) is judged
+/// absolutely.
 double difference(const at::Tensor& actual, const at::Tensor& expected) {
   if (expected.numel() == 0) return actual.sizes() == expected.sizes() ? 0 : 1;
-  return actual.to(at::kDouble).sub(expected).abs().max().item<double>() / std::max(0.1, expected.abs().max().item<double>());
+  return actual.to(at::kDouble).sub(expected).abs().max().item<double>() /
+         std::max(0.1, expected.abs().max().item<double>());
 }
 
 /// Outputs, then the gradients of `inputs` for the output gradients given.
@@ -62,7 +64,9 @@ void check_same(const Tensors& actual, const Tensors& expected, double tolerance
   }
 }
 
-at::Tensor norm_oracle(const at::Tensor& x, const at::Tensor& w, double eps) { return x * at::mean(x * x, -1, true).add(eps).rsqrt() * w; }
+at::Tensor norm_oracle(const at::Tensor& x, const at::Tensor& w, double eps) {
+  return x * at::mean(x * x, -1, true).add(eps).rsqrt() * w;
+}
 
 at::Tensor rotated(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
   const int64_t half = x.size(2) / 2;
@@ -71,8 +75,9 @@ at::Tensor rotated(const at::Tensor& x, const at::Tensor& cos, const at::Tensor&
 }
 
 /// Attention with every segment on its own and a head map.
-at::Tensor attention_oracle(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const std::vector<int64_t>& starts, bool causal,
-                            double scale, const std::vector<int64_t>& map) {
+at::Tensor attention_oracle(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                            const std::vector<int64_t>& starts, bool causal, double scale,
+                            const std::vector<int64_t>& map) {
   const at::Tensor heads = at::tensor(map, at::kLong);
   const at::Tensor keys = at::index_select(k, 1, heads), values = at::index_select(v, 1, heads);
   Tensors parts;
@@ -93,8 +98,10 @@ const double kEps = 1e-6;
 TEST_CASE("linear adds its weight gradients to what the views hold and returns the input's gradient") {
   const at::Tensor x = noise({37, 24}), w = noise({18, 24}), b = noise({18}), g = noise({37, 18});
   at::Tensor wg = at::ones({18, 24}), bg = at::ones({18});
-  const Tensors ours = run([&](const Tensors& in) { return Tensors{linear(in[0], w, b, wg, bg)}; }, {x}, {g}, at::kFloat);
-  const Tensors oracle = run([](const Tensors& in) { return Tensors{at::matmul(in[0], in[1].t()) + in[2]}; }, {x, w, b}, {g}, at::kDouble);
+  const Tensors ours =
+      run([&](const Tensors& in) { return Tensors{linear(in[0], w, b, wg, bg)}; }, {x}, {g}, at::kFloat);
+  const Tensors oracle =
+      run([](const Tensors& in) { return Tensors{at::matmul(in[0], in[1].t()) + in[2]}; }, {x, w, b}, {g}, at::kDouble);
   check_same({ours[0], ours[1], wg - 1, bg - 1}, oracle, 1e-5);
 }
 
@@ -117,7 +124,8 @@ TEST_CASE("nothing is recorded when neither input nor weights need a gradient") 
 
 TEST_CASE("bf16 linear sums weight gradients in fp32") {
   // 1 + 2^-12 is lost when the sum is rounded to bf16.
-  const at::Tensor x = at::ones({1, 1}).to(at::kBFloat16), g = at::ones({1, 1}).mul(std::ldexp(1.0, -12)).to(at::kBFloat16);
+  const at::Tensor x = at::ones({1, 1}).to(at::kBFloat16),
+                   g = at::ones({1, 1}).mul(std::ldexp(1.0, -12)).to(at::kBFloat16);
   at::Tensor wg = at::ones({1, 1}), bg = at::ones({1});
   torch::autograd::backward({linear(x, x, x[0], wg, bg)}, {g});
   CHECK(wg.item<double>() == 1 + std::ldexp(1.0, -12));
@@ -125,12 +133,15 @@ TEST_CASE("bf16 linear sums weight gradients in fp32") {
 }
 
 TEST_CASE("the norm agrees with its formula for widths off the vector size and rows off the piece size") {
-  const auto [rows, width] = GENERATE(std::pair<int64_t, int64_t>{1, 1}, std::pair<int64_t, int64_t>{300, 37}, std::pair<int64_t, int64_t>{129, 320});
+  const auto [rows, width] = GENERATE(std::pair<int64_t, int64_t>{1, 1}, std::pair<int64_t, int64_t>{300, 37},
+                                      std::pair<int64_t, int64_t>{129, 320});
   CAPTURE(rows, width);
   const at::Tensor x = noise({rows, width}), w = noise({width}), g = noise({rows, width});
   at::Tensor wg = at::ones({width});
-  const Tensors ours = run([&](const Tensors& in) { return Tensors{rms_norm(in[0], w, wg, kEps)}; }, {x}, {g}, at::kFloat);
-  const Tensors oracle = run([](const Tensors& in) { return Tensors{norm_oracle(in[0], in[1], kEps)}; }, {x, w}, {g}, at::kDouble);
+  const Tensors ours =
+      run([&](const Tensors& in) { return Tensors{rms_norm(in[0], w, wg, kEps)}; }, {x}, {g}, at::kFloat);
+  const Tensors oracle =
+      run([](const Tensors& in) { return Tensors{norm_oracle(in[0], in[1], kEps)}; }, {x, w}, {g}, at::kDouble);
   // A single element's gradient is nearly zero: what is left of 1 - 1.
   check_same({ours[0], wg - 1}, {oracle[0], oracle[2]}, 1e-5);
   if (width > 1) CHECK(difference(ours[1], oracle[1]) < 1e-5);
@@ -151,10 +162,18 @@ TEST_CASE("the norm with residual agrees with its formula, whichever of its outp
     if (use_normed) out.push_back(normed);
     return out;
   };
-  const Tensors ours = run([&](const Tensors& in) { const NormedSum s = add_rms_norm(in[0], in[1], w, wg, kEps); return pick(s.sum, s.normed); },
-                           {x, r}, grads, at::kFloat);
-  Tensors oracle = run([&](const Tensors& in) { const at::Tensor s = in[0] + in[1]; return pick(s, norm_oracle(s, w.to(at::kDouble), kEps)); },
-                       {x, r}, grads, at::kDouble);
+  const Tensors ours = run(
+      [&](const Tensors& in) {
+        const NormedSum s = add_rms_norm(in[0], in[1], w, wg, kEps);
+        return pick(s.sum, s.normed);
+      },
+      {x, r}, grads, at::kFloat);
+  Tensors oracle = run(
+      [&](const Tensors& in) {
+        const at::Tensor s = in[0] + in[1];
+        return pick(s, norm_oracle(s, w.to(at::kDouble), kEps));
+      },
+      {x, r}, grads, at::kDouble);
   check_same(ours, oracle, 1e-5);
   if (!use_normed) CHECK(wg.abs().max().item<float>() == 0.0f);
 }
@@ -183,7 +202,9 @@ TEST_CASE("SwiGLU agrees with its formula over the whole range of floats") {
   x[4] = -200;
   const at::Tensor g = noise({50, 33});
   const Tensors ours = run([](const Tensors& in) { return Tensors{swiglu(in[0])}; }, {x}, {g}, at::kFloat);
-  const Tensors oracle = run([](const Tensors& in) { return Tensors{at::silu(in[0].narrow(1, 0, 33)) * in[0].narrow(1, 33, 33)}; }, {x}, {g}, at::kDouble);
+  const Tensors oracle =
+      run([](const Tensors& in) { return Tensors{at::silu(in[0].narrow(1, 0, 33)) * in[0].narrow(1, 33, 33)}; }, {x},
+          {g}, at::kDouble);
   for (size_t i : {size_t{0}, size_t{1}}) {
     // Row by row, so that the large rows do not hide the small ones.
     for (int64_t row = 0; row < 50; ++row) CHECK(difference(ours[i][row], oracle[i][row]) < 2e-6);
@@ -196,7 +217,8 @@ TEST_CASE("a NaN or infinity in the input is seen in the output") {
   x[0][5] = bad;
   CHECK_FALSE(rms_norm(x, at::ones({64}), {}, kEps)[0].isfinite().all().item<bool>());
   CHECK_FALSE(swiglu(x)[0].isfinite().all().item<bool>());
-  CHECK_FALSE(rms_norm(x.to(at::kBFloat16), at::ones({64}).to(at::kBFloat16), {}, kEps)[0].isfinite().all().item<bool>());
+  CHECK_FALSE(
+      rms_norm(x.to(at::kBFloat16), at::ones({64}).to(at::kBFloat16), {}, kEps)[0].isfinite().all().item<bool>());
   CHECK(swiglu(x)[1].isfinite().all().item<bool>());
 }
 
@@ -207,24 +229,34 @@ TEST_CASE("GELU is the exact one") {
 }
 
 TEST_CASE("the rotary split agrees with rotating by halves") {
-  const auto [h, kv, d] = GENERATE(std::array<int64_t, 3>{4, 2, 16}, std::array<int64_t, 3>{3, 3, 10}, std::array<int64_t, 3>{2, 1, 80});
+  const auto [h, kv, d] =
+      GENERATE(std::array<int64_t, 3>{4, 2, 16}, std::array<int64_t, 3>{3, 3, 10}, std::array<int64_t, 3>{2, 1, 80});
   CAPTURE(h, kv, d);
   const int64_t n = 45, width = (h + 2 * kv) * d;
   // Tables whose halves differ, as three-row rotary positions give.
   const at::Tensor qkv = noise({n, width}), cos = noise({n, d}), sin = noise({n, d});
   const Tensors grads = {noise({n, h, d}), noise({n, kv, d}), noise({n, kv, d})};
-  const auto ours = run([&](const Tensors& in) { auto [q, k, v] = rope_split(in[0], cos, sin, h, kv); return Tensors{q, k, v}; }, {qkv}, grads, at::kFloat);
-  const auto oracle = run([&](const Tensors& in) {
-    const at::Tensor all = in[0].view({n, h + 2 * kv, d});
-    return Tensors{rotated(all.narrow(1, 0, h), cos, sin), rotated(all.narrow(1, h, kv), cos, sin), all.narrow(1, h + kv, kv) * 1.0};
-  }, {qkv}, grads, at::kDouble);
+  const auto ours = run(
+      [&](const Tensors& in) {
+        auto [q, k, v] = rope_split(in[0], cos, sin, h, kv);
+        return Tensors{q, k, v};
+      },
+      {qkv}, grads, at::kFloat);
+  const auto oracle = run(
+      [&](const Tensors& in) {
+        const at::Tensor all = in[0].view({n, h + 2 * kv, d});
+        return Tensors{rotated(all.narrow(1, 0, h), cos, sin), rotated(all.narrow(1, h, kv), cos, sin),
+                       all.narrow(1, h + kv, kv) * 1.0};
+      },
+      {qkv}, grads, at::kDouble);
   check_same(ours, oracle, 1e-6);
 }
 
 TEST_CASE("variable-length attention stays inside its segments") {
   const bool causal = GENERATE(false, true);
-  const std::vector<int64_t> starts = GENERATE(std::vector<int64_t>{0, 40}, std::vector<int64_t>{0, 16, 32, 48}, std::vector<int64_t>{0, 16, 32, 37, 37, 42, 47, 90},
-                                               std::vector<int64_t>{0, 1, 2, 3});
+  const std::vector<int64_t> starts =
+      GENERATE(std::vector<int64_t>{0, 40}, std::vector<int64_t>{0, 16, 32, 48},
+               std::vector<int64_t>{0, 16, 32, 37, 37, 42, 47, 90}, std::vector<int64_t>{0, 1, 2, 3});
   const auto [h, kv, map] = GENERATE(std::tuple<int64_t, int64_t, std::vector<int64_t>>{4, 4, {0, 1, 2, 3}},
                                      std::tuple<int64_t, int64_t, std::vector<int64_t>>{4, 2, {0, 0, 1, 1}},
                                      std::tuple<int64_t, int64_t, std::vector<int64_t>>{3, 2, {0, 1, 1}},
@@ -232,14 +264,19 @@ TEST_CASE("variable-length attention stays inside its segments") {
   CAPTURE(causal, starts, map);
   const int64_t n = starts.back(), d = 16;
   const Tensors in = {noise({n, h, d}), noise({n, kv, d}), noise({n, kv, d})}, g = {noise({n, h, d})};
-  const Tensors ours = run([&](const Tensors& x) { return Tensors{varlen_attention(x[0], x[1], x[2], starts, causal, 0.25, map)}; }, in, g, at::kFloat);
-  const Tensors oracle = run([&](const Tensors& x) { return Tensors{attention_oracle(x[0], x[1], x[2], starts, causal, 0.25, map)}; }, in, g, at::kDouble);
+  const Tensors ours =
+      run([&](const Tensors& x) { return Tensors{varlen_attention(x[0], x[1], x[2], starts, causal, 0.25, map)}; }, in,
+          g, at::kFloat);
+  const Tensors oracle =
+      run([&](const Tensors& x) { return Tensors{attention_oracle(x[0], x[1], x[2], starts, causal, 0.25, map)}; }, in,
+          g, at::kDouble);
   check_same(ours, oracle, 1e-5);
 }
 
 TEST_CASE("zero rows pass through every function and leave gradients alone") {
   at::Tensor wg = at::ones({8, 8}), ng = at::ones({8});
-  const at::Tensor x = at::zeros({0, 8}).set_requires_grad(true), w = noise({8, 8}), norm = at::ones({8}), table = at::zeros({0, 2});
+  const at::Tensor x = at::zeros({0, 8}).set_requires_grad(true), w = noise({8, 8}), norm = at::ones({8}),
+                   table = at::zeros({0, 2});
   const NormedSum s = add_rms_norm(linear(x, w, norm, wg, ng), rms_norm(x, norm, ng, kEps), norm, ng, kEps);
   auto [q, k, v] = rope_split(s.normed, table, table, 2, 1);
   const at::Tensor out = troupe::gelu(swiglu(varlen_attention(q, k, v, {0}, true, 1.0).view({0, 4})));
@@ -250,19 +287,25 @@ TEST_CASE("zero rows pass through every function and leave gradients alone") {
 }
 
 TEST_CASE("taken rows give their gradients back where they came from") {
-  const std::vector<int64_t> index = GENERATE(std::vector<int64_t>{4, 0, 2}, std::vector<int64_t>{1, 0, 4, 3, 2}, std::vector<int64_t>{});
-  const at::Tensor x = noise({5, 3}), g = noise({static_cast<int64_t>(index.size()), 3}), i = at::tensor(index, at::kLong);
+  const std::vector<int64_t> index =
+      GENERATE(std::vector<int64_t>{4, 0, 2}, std::vector<int64_t>{1, 0, 4, 3, 2}, std::vector<int64_t>{});
+  const at::Tensor x = noise({5, 3}), g = noise({static_cast<int64_t>(index.size()), 3}),
+                   i = at::tensor(index, at::kLong);
   check_same(run([&](const Tensors& in) { return Tensors{take_rows(in[0], i)}; }, {x}, {g}, at::kFloat),
-             run([&](const Tensors& in) { return Tensors{at::index_select(in[0], 0, i)}; }, {x}, {g}, at::kDouble), 1e-7);
+             run([&](const Tensors& in) { return Tensors{at::index_select(in[0], 0, i)}; }, {x}, {g}, at::kDouble),
+             1e-7);
 }
 
 TEST_CASE("bf16 follows the fp64 formulas within its precision") {
   const at::Tensor x = noise({64, 96}), w = noise({96}).abs(), g = noise({64, 96});
   at::Tensor wg = at::zeros({96});
-  const Tensors ours = run([&](const Tensors& in) { return Tensors{rms_norm(in[0], w.to(at::kBFloat16), wg, kEps)}; }, {x}, {g}, at::kBFloat16);
-  const Tensors oracle = run([](const Tensors& in) { return Tensors{norm_oracle(in[0], in[1], kEps)}; }, {x, w}, {g}, at::kDouble);
+  const Tensors ours = run([&](const Tensors& in) { return Tensors{rms_norm(in[0], w.to(at::kBFloat16), wg, kEps)}; },
+                           {x}, {g}, at::kBFloat16);
+  const Tensors oracle =
+      run([](const Tensors& in) { return Tensors{norm_oracle(in[0], in[1], kEps)}; }, {x, w}, {g}, at::kDouble);
   check_same({ours[0], ours[1], wg}, oracle, 0.02);
-  const Tensors half = run([](const Tensors& in) { return Tensors{swiglu(in[0])}; }, {x}, {noise({64, 48})}, at::kBFloat16);
+  const Tensors half =
+      run([](const Tensors& in) { return Tensors{swiglu(in[0])}; }, {x}, {noise({64, 48})}, at::kBFloat16);
   CHECK(half[0].scalar_type() == at::kBFloat16);
   CHECK(difference(half[0], (at::silu(x.narrow(1, 0, 48)) * x.narrow(1, 48, 48)).to(at::kDouble)) < 0.02);
 }

@@ -1,5 +1,3 @@
-#include "actors/kernels/row_functions.h"
-
 #include <ATen/Context.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
@@ -7,6 +5,8 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
+
+#include "actors/kernels/row_functions.h"
 
 using namespace troupe;
 
@@ -43,13 +43,17 @@ TEST_CASE("row functions compute on a GPU what they compute on the CPU") {
   const auto gpu = [](const at::Tensor& x) { return x.defined() ? x.to(kGpu) : x; };
   const at::Tensor x = noise({rows, width}, type), weight = noise({width}, type), grad = noise({rows, width}, type);
   for (const at::Tensor& residual : {at::Tensor(), noise({rows, width}, type)}) {
-    const RmsNormResult expected = rms_norm_rows(x, residual, weight, 1e-6), actual = rms_norm_rows(gpu(x), gpu(residual), gpu(weight), 1e-6);
+    const RmsNormResult expected = rms_norm_rows(x, residual, weight, 1e-6),
+                        actual = rms_norm_rows(gpu(x), gpu(residual), gpu(weight), 1e-6);
     check_near(actual.y, expected.y, type);
     check_near(actual.inverse, expected.inverse, at::kFloat);
     if (residual.defined()) check_near(actual.sum, expected.sum, type);
-    at::Tensor expected_sums = at::zeros({width}, at::kFloat), actual_sums = at::zeros({width}, at::TensorOptions(at::kFloat).device(kGpu));
-    const at::Tensor expected_grad = rms_norm_rows_backward(grad, residual, x, weight, expected.inverse, expected_sums, true);
-    const at::Tensor actual_grad = rms_norm_rows_backward(gpu(grad), gpu(residual), gpu(x), gpu(weight), gpu(expected.inverse), actual_sums, true);
+    at::Tensor expected_sums = at::zeros({width}, at::kFloat),
+               actual_sums = at::zeros({width}, at::TensorOptions(at::kFloat).device(kGpu));
+    const at::Tensor expected_grad =
+        rms_norm_rows_backward(grad, residual, x, weight, expected.inverse, expected_sums, true);
+    const at::Tensor actual_grad =
+        rms_norm_rows_backward(gpu(grad), gpu(residual), gpu(x), gpu(weight), gpu(expected.inverse), actual_sums, true);
     check_near(actual_grad, expected_grad, type);
     if (rows > 0) check_near(actual_sums, expected_sums, type);
   }
@@ -63,13 +67,15 @@ TEST_CASE("heads are split and rotated on a GPU as on the CPU, and back") {
   const at::ScalarType type = GENERATE(at::kFloat, at::kBFloat16);
   const int64_t d = GENERATE(12, 80, 128), rows = GENERATE(0, 777);
   CAPTURE(type, d, rows);
-  const at::Tensor packed = noise({rows, 7 * d}, type), cos = noise({rows, d}, at::kFloat), sin = noise({rows, d}, at::kFloat);
+  const at::Tensor packed = noise({rows, 7 * d}, type), cos = noise({rows, d}, at::kFloat),
+                   sin = noise({rows, d}, at::kFloat);
   const auto [q, k, v] = rope_split_rows(packed, cos, sin, 3, 2);
   const auto [gq, gk, gv] = rope_split_rows(packed.to(kGpu), cos.to(kGpu), sin.to(kGpu), 3, 2);
   check_near(gq, q, type);
   check_near(gk, k, type);
   check_near(gv, v, type);
-  check_near(rope_split_rows_backward(q.to(kGpu), k.to(kGpu), v.to(kGpu), cos.to(kGpu), sin.to(kGpu)), rope_split_rows_backward(q, k, v, cos, sin), type);
+  check_near(rope_split_rows_backward(q.to(kGpu), k.to(kGpu), v.to(kGpu), cos.to(kGpu), sin.to(kGpu)),
+             rope_split_rows_backward(q, k, v, cos, sin), type);
 }
 
 TEST_CASE("squares are summed and non-finite values counted on a GPU") {
@@ -80,7 +86,8 @@ TEST_CASE("squares are summed and non-finite values counted on a GPU") {
   const int64_t start = GENERATE(0, 1);  // 1: not at 16 bytes
   const at::Tensor on_gpu = x.to(kGpu);
   at::Tensor got = squares_and_non_finite(on_gpu.narrow(0, start, x.numel() - start)).cpu();
-  CHECK(got[0].item<double>() == Approx(expected - (start == 1 ? x[0].to(at::kDouble).square().item<double>() : 0)).epsilon(1e-5));
+  CHECK(got[0].item<double>() ==
+        Approx(expected - (start == 1 ? x[0].to(at::kDouble).square().item<double>() : 0)).epsilon(1e-5));
   CHECK(got[1].item<double>() == 0);
   x[1000002].fill_(std::numeric_limits<float>::quiet_NaN());
   x[17].fill_(std::numeric_limits<float>::infinity());

@@ -41,7 +41,8 @@ struct Run {
   std::vector<std::pair<std::string, at::Tensor>> gradients;
 };
 
-/// One forward and backward pass; weights and inputs are drawn on the CPU from a fixed seed, so equal for every device and dtype.
+/// One forward and backward pass; weights and inputs are drawn on the CPU from a fixed seed, so equal for every device
+/// and dtype.
 Run run_encoder(at::Device device, at::ScalarType dtype) {
   at::manual_seed(3);
   const ModelConfig config = small_config();
@@ -52,7 +53,9 @@ Run run_encoder(at::Device device, at::ScalarType dtype) {
   ParameterStore store(config, options);
   for (LocalParameter& p : store.parameters()) {
     const bool matrix = p.decl.shape.size() > 1;
-    p.weight.copy_(at::randn(p.weight.sizes()).mul(matrix ? 0.05 : 0.1).add(p.decl.name.find("norm") != std::string::npos ? 1.0 : 0.0));
+    p.weight.copy_(at::randn(p.weight.sizes())
+                       .mul(matrix ? 0.05 : 0.1)
+                       .add(p.decl.name.find("norm") != std::string::npos ? 1.0 : 0.0));
   }
   store.zero_gradients();
   const auto world = create_solo_world();
@@ -74,7 +77,9 @@ Run run_encoder(at::Device device, at::ScalarType dtype) {
 std::vector<at::Tensor> run_attention(at::Device device, at::ScalarType dtype, const std::vector<int64_t>& map) {
   at::manual_seed(4);
   const std::vector<int64_t> starts = {0, 70, 71, 200};
-  const auto leaf = [&](int64_t heads) { return at::randn({200, heads, 128}).to(device, dtype).set_requires_grad(true); };
+  const auto leaf = [&](int64_t heads) {
+    return at::randn({200, heads, 128}).to(device, dtype).set_requires_grad(true);
+  };
   const at::Tensor q = leaf(4), k = leaf(2), v = leaf(2), grad = at::randn({200, 4, 128}).to(device, dtype);
   const at::Tensor out = varlen_attention(q, k, v, starts, true, 0.1, map);
   torch::autograd::backward({out}, {grad});
@@ -87,7 +92,8 @@ TEST_CASE("the vision encoder computes on a GPU what it computes on the CPU") {
   if (no_gpu()) return;
   at::globalContext().setAllowTF32CuBLAS(false);
   const Run expected = run_encoder(at::kCPU, at::kFloat);
-  const auto [dtype, row_tolerance, tolerance] = GENERATE(std::tuple{at::kFloat, 1e-4, 1e-3}, std::tuple{at::kBFloat16, 0.03, 0.08});
+  const auto [dtype, row_tolerance, tolerance] =
+      GENERATE(std::tuple{at::kFloat, 1e-4, 1e-3}, std::tuple{at::kBFloat16, 0.03, 0.08});
   CAPTURE(dtype);
   const Run run = run_encoder(at::Device(at::kCUDA, 0), dtype);
   CHECK(difference(run.rows, expected.rows) < row_tolerance);

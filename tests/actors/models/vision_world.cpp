@@ -64,21 +64,25 @@ struct RankRun {
   bool has_context = false;
 };
 
-RankRun run_rank(const VisionCase& c, const VisionRunOptions& options, const Unit& unit, const VisionUnitLayout& layout, World& world) {
+RankRun run_rank(const VisionCase& c, const VisionRunOptions& options, const Unit& unit, const VisionUnitLayout& layout,
+                 World& world) {
   ParameterStoreOptions store_options;
   store_options.components = {"vision", "merger"};
   store_options.frozen = options.frozen;
   store_options.compute_dtype = options.dtype;
   ParameterStore store(c.config, store_options);
-  for (LocalParameter& p : store.parameters()) p.weight.copy_(c.at("weight." + p.decl.name.substr(7)).view_as(p.weight));
+  for (LocalParameter& p : store.parameters())
+    p.weight.copy_(c.at("weight." + p.decl.name.substr(7)).view_as(p.weight));
   store.zero_gradients();
   const auto encoder = create_vision_encoder(c.config, store, world);
 
   const int rank = world.mesh().coordinate(world.rank(), Axis::kSp);
-  at::Tensor pixels = at::empty({0, c.config.vision.patch_dim()}), grad_rows = at::empty({0, c.config.vision.out_hidden});
+  at::Tensor pixels = at::empty({0, c.config.vision.patch_dim()}),
+             grad_rows = at::empty({0, c.config.vision.out_hidden});
   if (!unit.images.empty()) {
     pixels = at::index_select(unit.pixels, 0, index_of(local_patches(c.config.vision, layout, rank)));
-    grad_rows = at::index_select(unit.grad_rows, 0, index_of(merged_rows_of_ranks(c.config.vision, layout)[static_cast<size_t>(rank)]));
+    grad_rows = at::index_select(unit.grad_rows, 0,
+                                 index_of(merged_rows_of_ranks(c.config.vision, layout)[static_cast<size_t>(rank)]));
   }
   RankRun run;
   for (int pass = 0; pass < options.passes; ++pass) {
@@ -130,7 +134,8 @@ VisionRun run_vision_case(const VisionCase& c, const VisionRunOptions& options) 
   for (const auto& r : rows) total += static_cast<int64_t>(r.size());
   run.rows = at::empty({total, c.config.vision.out_hidden}, at::TensorOptions(options.dtype));
   for (size_t r = 0; r < ranks.size(); ++r) {
-    if (ranks[r].rows.size(0) != static_cast<int64_t>(rows[r].size())) throw std::runtime_error("a rank returned the wrong number of rows");
+    if (ranks[r].rows.size(0) != static_cast<int64_t>(rows[r].size()))
+      throw std::runtime_error("a rank returned the wrong number of rows");
     run.rows.index_copy_(0, index_of(rows[r]), ranks[r].rows);
     run.rank_rows.push_back(static_cast<int64_t>(rows[r].size()));
     run.has_context.push_back(ranks[r].has_context);

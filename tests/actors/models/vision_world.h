@@ -22,19 +22,20 @@ VisionCase load_vision_case();
 
 struct VisionRunOptions {
   int sp = 1;
-  std::vector<int> images = {};                 // which images of the case; empty: all
-  bool no_images = false;                  // an empty unit
-  std::vector<std::string> frozen = {};   // components
+  std::vector<int> images = {};          // which images of the case; empty: all
+  bool no_images = false;                // an empty unit
+  std::vector<std::string> frozen = {};  // components
   at::ScalarType dtype = at::kFloat;
   bool keep_context = true;
-  int passes = 1;                          // forward and backward pairs; gradients add up
+  int passes = 1;  // forward and backward pairs; gradients add up
 };
 
 struct VisionRun {
-  at::Tensor rows;                              // reading order
-  std::map<std::string, at::Tensor> gradients;  // by classic name, summed over the ranks; frozen parameters are left out
-  std::vector<int64_t> rank_rows;               // merged rows of each rank
-  std::vector<bool> has_context;                // by rank
+  at::Tensor rows;  // reading order
+  std::map<std::string, at::Tensor>
+      gradients;                   // by classic name, summed over the ranks; frozen parameters are left out
+  std::vector<int64_t> rank_rows;  // merged rows of each rank
+  std::vector<bool> has_context;   // by rank
 };
 VisionRun run_vision_case(const VisionCase& vision_case, const VisionRunOptions& options);
 

@@ -58,16 +58,19 @@ TEST_CASE("a view written by name is read in the flat buffer") {
 TEST_CASE("query, key and value are one matrix of this rank's heads") {
   for (const int rank : {0, 1}) {
     ParameterStore store(testing::tiny_model(), text_on(2, rank));
-    const std::vector<std::string> names = {kLayer + "q_proj.weight", kLayer + "k_proj.weight", kLayer + "v_proj.weight"};
+    const std::vector<std::string> names = {kLayer + "q_proj.weight", kLayer + "k_proj.weight",
+                                            kLayer + "v_proj.weight"};
     const at::Tensor fused = store.fused_weight(names);
     // 6 of 12 query heads, and 2 of 3 KV heads: the middle one is held by both ranks.
     CHECK(fused.sizes().vec() == std::vector<int64_t>{(6 + 2 + 2) * 2, 24});
     store.at(names[1]).weight.fill_(5);
     CHECK(fused.narrow(0, 12, 4).eq(5).all().item<bool>());
     CHECK(fused.eq(5).sum().item<int64_t>() == 4 * 24);
-    const at::Tensor bias = store.fused_gradient({kLayer + "q_proj.bias", kLayer + "k_proj.bias", kLayer + "v_proj.bias"});
+    const at::Tensor bias =
+        store.fused_gradient({kLayer + "q_proj.bias", kLayer + "k_proj.bias", kLayer + "v_proj.bias"});
     CHECK(bias.sizes().vec() == std::vector<int64_t>{20});
-    CHECK(store.fused_weight({"model.layers.1.mlp.gate_proj.weight", "model.layers.1.mlp.up_proj.weight"}).size(0) == (rank == 0 ? 32 : 30));
+    CHECK(store.fused_weight({"model.layers.1.mlp.gate_proj.weight", "model.layers.1.mlp.up_proj.weight"}).size(0) ==
+          (rank == 0 ? 32 : 30));
   }
 }
 
@@ -90,7 +93,8 @@ TEST_CASE("frozen parameters have weights in a buffer of their own and no gradie
     CHECK(buffer.gradients.defined() == buffer.trained);
   }
   CHECK_FALSE(store.at("visual.blocks.0.norm1.weight").gradient.defined());
-  CHECK_FALSE(store.fused_gradient({"visual.blocks.0.mlp.gate_proj.weight", "visual.blocks.0.mlp.up_proj.weight"}).defined());
+  CHECK_FALSE(
+      store.fused_gradient({"visual.blocks.0.mlp.gate_proj.weight", "visual.blocks.0.mlp.up_proj.weight"}).defined());
   CHECK(store.at("visual.merger.ln_q.weight").gradient.defined());
 }
 

@@ -4,8 +4,8 @@
 
 namespace troupe::testing {
 
-/// A model of a few thousand elements whose sizes divide badly: 12 query heads on 3 KV heads, an intermediate size and a vocabulary
-/// that no tp above 1 divides.
+/// A model of a few thousand elements whose sizes divide badly: 12 query heads on 3 KV heads, an intermediate size and
+/// a vocabulary that no tp above 1 divides.
 inline ModelConfig tiny_model(bool tied = false) {
   ModelConfig c;
   c.vision.depth = 2;

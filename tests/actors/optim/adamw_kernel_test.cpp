@@ -25,7 +25,9 @@ void check_close(const Values& actual, const Values& expected, double tolerance)
   for (size_t i = 0; i < expected.size(); ++i) CHECK(actual[i] == Approx(expected[i]).epsilon(tolerance).margin(1e-9));
 }
 
-uint16_t to_bf16(float v) { return static_cast<uint16_t>(std::bit_cast<uint32_t>(v) >> 16); }  // exact for values that bf16 holds
+uint16_t to_bf16(float v) {
+  return static_cast<uint16_t>(std::bit_cast<uint32_t>(v) >> 16);
+}  // exact for values that bf16 holds
 float from_bf16(uint16_t v) { return std::bit_cast<float>(static_cast<uint32_t>(v) << 16); }
 
 }  // namespace
@@ -34,7 +36,8 @@ TEST_CASE("AdamW in fp32 agrees with torch.optim.AdamW") {
   for (const double decay : {0.0, 0.5}) {
     Values w = kWeights, m(6), v(6);
     for (size_t step = 0; step < 3; ++step)
-      adamw_fp32(w.data(), kGradients[step].data(), m.data(), v.data(), 6, adamw_scalars(1e-2, decay, 0.9, 0.95, 1e-8, 0.5, static_cast<int64_t>(step) + 1));
+      adamw_fp32(w.data(), kGradients[step].data(), m.data(), v.data(), 6,
+                 adamw_scalars(1e-2, decay, 0.9, 0.95, 1e-8, 0.5, static_cast<int64_t>(step) + 1));
     check_close(w, decay == 0.0 ? kWithoutDecay : kWithDecay, 2e-6);
     check_close(m, kExpAvg, 2e-6);
     check_close(v, kExpAvgSq, 2e-6);
@@ -53,11 +56,16 @@ TEST_CASE("with a master the update is the fp32 one and the weight its rounding"
 
 TEST_CASE("rounding to bf16 is to nearest, ties to even, and keeps infinity and NaN") {
   // Weights that an update with lr 0 leaves alone are only rounded.
-  const Values input = {std::bit_cast<float>(0x3f808000u), std::bit_cast<float>(0x3f818000u), std::bit_cast<float>(0x3f808001u),
-                        std::bit_cast<float>(0x3f807fffu), INFINITY, std::bit_cast<float>(0x7f800001u)};
+  const Values input = {std::bit_cast<float>(0x3f808000u),
+                        std::bit_cast<float>(0x3f818000u),
+                        std::bit_cast<float>(0x3f808001u),
+                        std::bit_cast<float>(0x3f807fffu),
+                        INFINITY,
+                        std::bit_cast<float>(0x7f800001u)};
   Values master = input, gradient(6), m(6), v(6);
   std::vector<uint16_t> w(6);
-  adamw_master_bf16(w.data(), master.data(), gradient.data(), m.data(), v.data(), 6, adamw_scalars(0, 0, 0.9, 0.95, 1e-8, 1, 1));
+  adamw_master_bf16(w.data(), master.data(), gradient.data(), m.data(), v.data(), 6,
+                    adamw_scalars(0, 0, 0.9, 0.95, 1e-8, 1, 1));
   CHECK(w[0] == 0x3f80);
   CHECK(w[1] == 0x3f82);
   CHECK(w[2] == 0x3f81);
@@ -81,6 +89,7 @@ TEST_CASE("with everything in bf16 a step is the fp32 step rounded") {
 
 TEST_CASE("zero weights without gradient stay zero, as padding must") {
   Values w(3), g(3), m(3), v(3);
-  for (int64_t step = 1; step <= 3; ++step) adamw_fp32(w.data(), g.data(), m.data(), v.data(), 3, adamw_scalars(1e-2, 0.5, 0.9, 0.95, 1e-8, 0.5, step));
+  for (int64_t step = 1; step <= 3; ++step)
+    adamw_fp32(w.data(), g.data(), m.data(), v.data(), 3, adamw_scalars(1e-2, 0.5, 0.9, 0.95, 1e-8, 0.5, step));
   CHECK(w == Values(3));
 }

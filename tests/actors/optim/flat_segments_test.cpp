@@ -27,7 +27,8 @@ int64_t total(const std::vector<optim::ElementRange>& ranges) {
 
 TEST_CASE("over tp and shards every element of the model is owned exactly once") {
   int64_t expected = 0;
-  for (const ParameterDecl& p : model_parameters(testing::tiny_model(), false)) expected += p.component == "text" ? p.elements() : 0;
+  for (const ParameterDecl& p : model_parameters(testing::tiny_model(), false))
+    expected += p.component == "text" ? p.elements() : 0;
   for (const int tp : {1, 2, 3, 4, 6, 12}) {
     for (const int shards : {1, 2, 5}) {
       int64_t owned = 0;
@@ -65,6 +66,7 @@ TEST_CASE("a shard's parameter ranges point at the same elements from both sides
   for (const auto& range : optim::shard_segments(store, 0, n, 2 * n).parameters) {
     const at::Tensor local = store.parameters()[static_cast<size_t>(range.parameter)].weight.view({-1});
     CHECK(local[range.begin].item<float>() == static_cast<float>(n + range.shard_begin));
-    CHECK(local[range.end - 1].item<float>() == static_cast<float>(n + range.shard_begin + range.end - range.begin - 1));
+    CHECK(local[range.end - 1].item<float>() ==
+          static_cast<float>(n + range.shard_begin + range.end - range.begin - 1));
   }
 }

@@ -21,9 +21,11 @@ OptimizerSpec spec_with_decay() {
   return spec;
 }
 
-/// A small whole number that depends on the parameter and the element of the global tensor only: sums of such are exact in fp32.
+/// A small whole number that depends on the parameter and the element of the global tensor only: sums of such are exact
+/// in fp32.
 float value_at(const std::string& name, int64_t element, int64_t salt) {
-  uint64_t h = std::hash<std::string>()(name) ^ (static_cast<uint64_t>(element + 1) * 0x9E3779B97F4A7C15u) ^ (static_cast<uint64_t>(salt) << 17);
+  uint64_t h = std::hash<std::string>()(name) ^ (static_cast<uint64_t>(element + 1) * 0x9E3779B97F4A7C15u) ^
+               (static_cast<uint64_t>(salt) << 17);
   h = (h ^ (h >> 29)) * 0xBF58476D1CE4E5B9u;
   return static_cast<float>(static_cast<int64_t>((h >> 40) % 17) - 8);
 }
@@ -36,22 +38,30 @@ at::Tensor global_values(const ParameterDecl& decl, int64_t salt) {
 }
 
 at::Tensor real_part(const at::Tensor& local, const LocalSlice& s) { return local.narrow(s.dim, 0, s.end - s.begin); }
-at::Tensor slice_of(const at::Tensor& global, const LocalSlice& s) { return global.narrow(s.dim, s.begin, s.end - s.begin); }
-
-void fill_weights(ParameterStore& store) {
-  for (LocalParameter& p : store.parameters()) real_part(p.weight, p.slice).copy_(slice_of(global_values(p.decl, 0), p.slice));
+at::Tensor slice_of(const at::Tensor& global, const LocalSlice& s) {
+  return global.narrow(s.dim, s.begin, s.end - s.begin);
 }
 
-/// What a backward pass on replica `replica` of `replicas` leaves: its share of the gradient, so that the sum over replicas is the
-/// global gradient. Over tp: the same for kSame, only on one rank for partial ones (rank 1 when there is one).
+void fill_weights(ParameterStore& store) {
+  for (LocalParameter& p : store.parameters())
+    real_part(p.weight, p.slice).copy_(slice_of(global_values(p.decl, 0), p.slice));
+}
+
+/// What a backward pass on replica `replica` of `replicas` leaves: its share of the gradient, so that the sum over
+/// replicas is the global gradient. Over tp: the same for kSame, only on one rank for partial ones (rank 1 when there
+/// is one).
 void fill_gradients(ParameterStore& store, int replica, int replicas, int64_t salt) {
   store.zero_gradients();
   const int tp = store.options().tp, rank = store.options().tp_rank;
   for (LocalParameter& p : store.parameters()) {
     if (!p.trained) continue;
     at::Tensor global = global_values(p.decl, salt);
-    if (replicas > 1) global = replica == 0 ? global - global_values(p.decl, 99) : replica == 1 ? global_values(p.decl, 99) : global.zero_();
-    if (p.decl.tp_gradient == TpGradient::kSum && tp > 1) global = rank == 1 ? global * 3 : rank == 0 ? global * -2 : global.zero_();
+    if (replicas > 1)
+      global = replica == 0   ? global - global_values(p.decl, 99)
+               : replica == 1 ? global_values(p.decl, 99)
+                              : global.zero_();
+    if (p.decl.tp_gradient == TpGradient::kSum && tp > 1)
+      global = rank == 1 ? global * 3 : rank == 0 ? global * -2 : global.zero_();
     at::Tensor mine = slice_of(global, p.slice).clone();
     if (p.decl.tp_layout == TpLayout::kKvHeads) {
       // Each head's gradient comes from the ranks that hold it; here all of it from the owner.
@@ -93,21 +103,24 @@ Outcome train(const Mesh& mesh, int zero, bool tp_sequence = false, int64_t most
       fill_gradients(store, replica, replicas, step);
       optimizer->reduce_gradients();
       norm = optimizer->norm_part();
-      for (LocalParameter& p : store.parameters()) gradients[p.decl.name] = optimizer->full_local_gradient(p.decl.name).clone();
+      for (LocalParameter& p : store.parameters())
+        gradients[p.decl.name] = optimizer->full_local_gradient(p.decl.name).clone();
       optimizer->update(step, kRates, 0.5);
       optimizer->gather_weights();
     }
     const std::lock_guard lock(mutex);
     outcome.squared += norm.squared;
     for (LocalParameter& p : store.parameters()) {
-      const at::Tensor weight = real_part(p.weight, p.slice).clone(), gradient = real_part(gradients[p.decl.name], p.slice);
+      const at::Tensor weight = real_part(p.weight, p.slice).clone(),
+                       gradient = real_part(gradients[p.decl.name], p.slice);
       for (auto* target : {&outcome.weights, &outcome.gradients}) {
         at::Tensor& global = (*target)[p.decl.name];
         if (!global.defined()) global = at::empty(p.decl.shape, at::kFloat).fill_(NAN);
         at::Tensor place = slice_of(global, p.slice);
         const at::Tensor& mine = target == &outcome.weights ? weight : gradient;
         const at::Tensor fresh = place.isnan();
-        if (!(fresh | place.eq(mine)).all().item<bool>()) throw std::runtime_error("replicas of " + p.decl.name + " differ");
+        if (!(fresh | place.eq(mine)).all().item<bool>())
+          throw std::runtime_error("replicas of " + p.decl.name + " differ");
         place.copy_(mine);
       }
       if (p.slice.padding > 0 && p.weight.narrow(0, p.slice.end - p.slice.begin, p.slice.padding).any().item<bool>())
@@ -242,7 +255,8 @@ TEST_CASE("optimizer pieces of all shards cover every trained element once") {
     const auto optimizer = create_group_optimizer(store, world, {}, 1, most);
     const std::lock_guard lock(mutex);
     for (const OptimizerPiece& piece : optimizer->pieces()) {
-      if (piece.exp_avg.numel() != piece.end - piece.begin || piece.master.defined()) throw std::runtime_error(piece.name);
+      if (piece.exp_avg.numel() != piece.end - piece.begin || piece.master.defined())
+        throw std::runtime_error(piece.name);
       covered[piece.name] += piece.end - piece.begin;
     }
   });

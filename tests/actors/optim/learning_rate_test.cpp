@@ -24,7 +24,8 @@ TEST_CASE("warmup rises in equal steps from the first to the peak") {
 }
 
 TEST_CASE("decays go from the peak to the least rate over the steps after warmup") {
-  const ScheduleSpec cosine = schedule_of(ScheduleKind::kCosine, 4, 0.1), linear = schedule_of(ScheduleKind::kLinear, 4, 0.1);
+  const ScheduleSpec cosine = schedule_of(ScheduleKind::kCosine, 4, 0.1),
+                     linear = schedule_of(ScheduleKind::kLinear, 4, 0.1);
   CHECK(learning_rate(cosine, 1.0, 20, 20) == Approx(0.1));
   CHECK(learning_rate(cosine, 1.0, 12, 20) == Approx(0.55));
   CHECK(learning_rate(cosine, 1.0, 8, 20) == Approx(0.1 + 0.9 * 0.8535533906));
@@ -35,7 +36,8 @@ TEST_CASE("decays go from the peak to the least rate over the steps after warmup
 
 TEST_CASE("C10: the rate runs over all steps of all passes, not over one pass") {
   const ScheduleSpec s = schedule_of(ScheduleKind::kCosine, 0, 0);
-  for (int64_t step = 2; step <= 20; ++step) CHECK(learning_rate(s, 1.0, step, 20) < learning_rate(s, 1.0, step - 1, 20));
+  for (int64_t step = 2; step <= 20; ++step)
+    CHECK(learning_rate(s, 1.0, step, 20) < learning_rate(s, 1.0, step - 1, 20));
   CHECK(learning_rate(s, 1.0, 10, 20) == Approx(0.5));
   CHECK(learning_rate(s, 1.0, 20, 20) == Approx(0.0).margin(1e-12));
 }

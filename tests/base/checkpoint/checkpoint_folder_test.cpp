@@ -55,7 +55,8 @@ TEST_CASE("a committed checkpoint has its final name, a manifest and checksums t
 
 TEST_CASE("every rank may begin the same checkpoint and meets in one temporary folder") {
   const RunFolder run;
-  const auto first = begin_checkpoint(run.path, 3, Generation(2)), second = begin_checkpoint(run.path, 3, Generation(2));
+  const auto first = begin_checkpoint(run.path, 3, Generation(2)),
+             second = begin_checkpoint(run.path, 3, Generation(2));
   REQUIRE((first.ok() && second.ok()));
   CHECK(*first == *second);
   CHECK(*first != *begin_checkpoint(run.path, 3, Generation(3)));
@@ -117,7 +118,9 @@ TEST_CASE("what an interrupted save left does not get into a later one of the sa
   CHECK(read_checkpoint(kept, true).ok());
 }
 
-TEST_CASE("a run without checkpoints has no unfinished ones to discard") { CHECK(discard_unfinished(RunFolder().path).ok()); }
+TEST_CASE("a run without checkpoints has no unfinished ones to discard") {
+  CHECK(discard_unfinished(RunFolder().path).ok());
+}
 
 TEST_CASE("pruning keeps the newest complete checkpoints and removes remains of unfinished ones") {
   const RunFolder run;

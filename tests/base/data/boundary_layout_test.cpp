@@ -54,9 +54,11 @@ TEST_CASE("at both ends of the boundary every row of a step has exactly one rank
             const StepPlan plan = planner.plan(1);
             std::multiset<int64_t> produced, consumed;
             for (int u = 0; u < plan.vision_units(); ++u)
-              for (const RankRows& r : producer_layout(config, plan, u, vision).ranks) produced.insert(r.rows.begin(), r.rows.end());
+              for (const RankRows& r : producer_layout(config, plan, u, vision).ranks)
+                produced.insert(r.rows.begin(), r.rows.end());
             for (int m = 0; m < plan.text_units(); ++m)
-              for (const RankRows& r : consumer_layout(plan, index, 2, m, text, sequence).ranks) consumed.insert(r.rows.begin(), r.rows.end());
+              for (const RankRows& r : consumer_layout(plan, index, 2, m, text, sequence).ranks)
+                consumed.insert(r.rows.begin(), r.rows.end());
             std::vector<int64_t> all(static_cast<size_t>(plan.rows));
             std::iota(all.begin(), all.end(), int64_t{0});
             CHECK(std::equal(produced.begin(), produced.end(), all.begin(), all.end()));
@@ -74,7 +76,8 @@ TEST_CASE("consumer rows stand where the samples' image tokens are") {
   const StepPlan plan = planner.plan(1);
   const ConsumerRows rows = consumer_rows(plan, index, 2, 0, 0);
   CHECK(rows.positions.front() == 2);
-  CHECK(rows.positions[15] == index.samples[0].tokens + index.samples[1].tokens + 1);  // second image: one row, first of sample 2
+  CHECK(rows.positions[15] ==
+        index.samples[0].tokens + index.samples[1].tokens + 1);  // second image: one row, first of sample 2
   CHECK(rows.tokens == plan.tokens);
   CHECK(std::is_sorted(rows.positions.begin(), rows.positions.end()));
 }

@@ -18,7 +18,9 @@ VisionConfig published() {
 
 using Rows = std::vector<int64_t>;
 
-VisionUnitLayout cut(const std::vector<IndexedImage>& images, int sp) { return {images, cut_windows(published(), images, sp)}; }
+VisionUnitLayout cut(const std::vector<IndexedImage>& images, int sp) {
+  return {images, cut_windows(published(), images, sp)};
+}
 
 }  // namespace
 
@@ -43,7 +45,8 @@ TEST_CASE("frames and images follow one another") {
   CHECK(plan.window_starts == Rows{0, 16, 32, 36});
   CHECK(plan.rank_rows == Rows{36});
   CHECK(std::vector<int32_t>(plan.rows.begin(), plan.rows.begin() + 8) == std::vector<int32_t>{0, 0, 1, 1, 0, 0, 1, 1});
-  CHECK(std::vector<int32_t>(plan.columns.begin(), plan.columns.begin() + 8) == std::vector<int32_t>{0, 1, 0, 1, 2, 3, 2, 3});
+  CHECK(std::vector<int32_t>(plan.columns.begin(), plan.columns.begin() + 8) ==
+        std::vector<int32_t>{0, 1, 0, 1, 2, 3, 2, 3});
   CHECK(plan.rows[32] == 0);
 }
 
@@ -66,7 +69,8 @@ TEST_CASE("every row has one holder, cuts are ordered and no rank holds more tha
   for (int round = 0; round < 300; ++round) {
     std::vector<IndexedImage> images(random() % 5);
     for (IndexedImage& image : images) {
-      image = {static_cast<int32_t>(1 + random() % 3), static_cast<int32_t>(2 + 2 * (random() % 20)), static_cast<int32_t>(2 + 2 * (random() % 20)), 0};
+      image = {static_cast<int32_t>(1 + random() % 3), static_cast<int32_t>(2 + 2 * (random() % 20)),
+               static_cast<int32_t>(2 + 2 * (random() % 20)), 0};
     }
     const int sp = static_cast<int>(1 + random() % 9);
     const VisionUnitLayout layout = cut(images, sp);

@@ -4,8 +4,8 @@
 #include <thread>
 #include <vector>
 
-using troupe::OwnerLoop;
 using std::chrono::milliseconds;
+using troupe::OwnerLoop;
 
 TEST_CASE("Tasks run in the order of posting, on one thread") {
   OwnerLoop loop;

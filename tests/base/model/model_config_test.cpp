@@ -90,7 +90,8 @@ TEST_CASE("what is wrong with a configuration is named with key, value and what 
   CHECK(complaint(j) == "key 'num_hidden_layers' is missing; expected an integer from 1 to 4096");
   j = nested();
   j["text_config"]["hidden_size"] = "64";
-  CHECK(complaint(j) == "key 'text_config.hidden_size': value \"64\" is not valid; valid: an integer from 1 to 1048576");
+  CHECK(complaint(j) ==
+        "key 'text_config.hidden_size': value \"64\" is not valid; valid: an integer from 1 to 1048576");
   j = flat();
   j["rope_scaling"]["mrope_section"] = {2, 3, 4};
   CHECK(complaint(j) ==

@@ -67,7 +67,7 @@ TEST_CASE("schedule.memory_gib bounds what the encoder holds by the rows of its 
       if (i.group == 0 && (i.op == Op::kForward || i.op == Op::kBackward)) work.push_back(i);
     return work[1].op == Op::kBackward;
   };
-  CHECK_FALSE(one_unit_at_a_time(program));                         // 9 of 10 rows
+  CHECK_FALSE(one_unit_at_a_time(program));                             // 9 of 10 rows
   CHECK(one_unit_at_a_time(record_training_loop(spec, {}, kGiB / 8)));  // 9 of 8 rows
   spec.memory_gib = 0;
   CHECK_FALSE(one_unit_at_a_time(record_training_loop(spec, {}, kGiB)));

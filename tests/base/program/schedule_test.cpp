@@ -100,7 +100,9 @@ TEST_CASE("random many-to-many feeds give orders in which every unit runs once e
     INFO((sound.ok() ? std::string() : sound.error().message));
     REQUIRE(sound.ok());
     for (int u = 0; u < producers; ++u)
-      CHECK(std::count_if(order.begin(), order.end(), [&](const Instruction& i) { return i.group == 0 && i.unit == u && i.op == Op::kForward; }) == 1);
+      CHECK(std::count_if(order.begin(), order.end(), [&](const Instruction& i) {
+              return i.group == 0 && i.unit == u && i.op == Op::kForward;
+            }) == 1);
   }
 }
 
@@ -111,11 +113,14 @@ TEST_CASE("the order check names what is wrong") {
   const auto is = [](Op op, int group) { return [=](const Instruction& i) { return i.op == op && i.group == group; }; };
 
   auto swapped = order;
-  const auto post = std::find_if(swapped.begin(), swapped.end(), is(Op::kPost, 0)), wait = std::find_if(swapped.begin(), swapped.end(), is(Op::kWait, 1));
+  const auto post = std::find_if(swapped.begin(), swapped.end(), is(Op::kPost, 0)),
+             wait = std::find_if(swapped.begin(), swapped.end(), is(Op::kWait, 1));
   std::iter_swap(post, wait);
   const Status early = check_order(program, shape, swapped);
   REQUIRE_FALSE(early.ok());
-  CHECK(early.error().message.find("the circle is text.wait(0 <- vision 0) -> vision.post(0 -> text 0) -> text.wait(0 <- vision 0)") != std::string::npos);
+  CHECK(early.error().message.find(
+            "the circle is text.wait(0 <- vision 0) -> vision.post(0 -> text 0) -> text.wait(0 <- vision 0)") !=
+        std::string::npos);
 
   auto unheard = order;
   unheard.erase(std::find_if(unheard.begin(), unheard.end(), is(Op::kWait, 1)));

@@ -12,7 +12,9 @@ namespace fs = std::filesystem;
 
 namespace {
 struct Root {
-  Root() : path(fs::temp_directory_path() / ("troupe_secrets_" + std::to_string(::getpid()))) { fs::create_directories(path); }
+  Root() : path(fs::temp_directory_path() / ("troupe_secrets_" + std::to_string(::getpid()))) {
+    fs::create_directories(path);
+  }
   ~Root() { fs::remove_all(path); }
   fs::path path;
 };
@@ -29,7 +31,8 @@ TEST_CASE("Secrets are made once, private from their first byte, and kept afterw
   REQUIRE(make_secrets(folder).ok());
   const Secrets secrets = secrets_in(folder);
   CHECK(mode_of(folder) == 0700);
-  for (const std::string& file : {secrets.certificate_file, secrets.key_file, secrets.token_file}) CHECK(mode_of(file) == 0600);
+  for (const std::string& file : {secrets.certificate_file, secrets.key_file, secrets.token_file})
+    CHECK(mode_of(file) == 0600);
   const std::string token = *read_secret(secrets.token_file), certificate = *read_secret(secrets.certificate_file);
   CHECK(token.size() == 64);
   REQUIRE(make_secrets(folder).ok());

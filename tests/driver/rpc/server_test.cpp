@@ -1,9 +1,10 @@
+#include "driver/rpc/server.h"
+
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "driver/rpc/server.h"
 #include "proto/rpc/channel.h"
 #include "proto/rpc/control.grpc.pb.h"
 #include "proto/rpc/error_message.h"
@@ -24,7 +25,9 @@ struct Stage {
     ServerOptions options;
     options.address = "127.0.0.1:0";
     options.secrets = secrets_in(folder);
-    options.planner = [](const SubmitOrder& order) -> Result<PlannedJob> { return invalid_argument("no plan for '" + order.job_yaml + "'"); };
+    options.planner = [](const SubmitOrder& order) -> Result<PlannedJob> {
+      return invalid_argument("no plan for '" + order.job_yaml + "'");
+    };
     auto created = Server::create(std::move(options), *driver);
     REQUIRE(created.ok());
     server = std::move(*created);
@@ -71,8 +74,9 @@ TEST_CASE("Every service refuses a caller without the token") {
   CHECK(status_call(connection, reply).error_code() == grpc::StatusCode::UNAUTHENTICATED);
   grpc::ClientContext store_context, worker_context, host_context;
   wire::StoreReply store_reply;
-  CHECK(wire::Store::NewStub(connection.channel)->Call(&store_context, wire::StoreRequest(), &store_reply).error_code() ==
-        grpc::StatusCode::UNAUTHENTICATED);
+  CHECK(
+      wire::Store::NewStub(connection.channel)->Call(&store_context, wire::StoreRequest(), &store_reply).error_code() ==
+      grpc::StatusCode::UNAUTHENTICATED);
   auto worker = wire::WorkerLink::NewStub(connection.channel)->Attach(&worker_context);
   CHECK(worker->Finish().error_code() == grpc::StatusCode::UNAUTHENTICATED);
   auto host = wire::HostLink::NewStub(connection.channel)->Attach(&host_context);

@@ -24,8 +24,10 @@ struct Run {
     folder = std::move(*opened);
     folder->append_event("planned", 1, {{"job", "j1"}});
     folder->append_event("phase", 1, {{"phase", "running"}});
-    folder->append_event("spawned", 1, {{"hosts", {{{"node", "a"}, {"slot", 0}, {"pid", 7}, {"phase", "starting"}},
-                                                   {{"node", "a"}, {"slot", 1}, {"pid", 8}, {"phase", "starting"}}}}});
+    folder->append_event("spawned", 1,
+                         {{"hosts",
+                           {{{"node", "a"}, {"slot", 0}, {"pid", 7}, {"phase", "starting"}},
+                            {{"node", "a"}, {"slot", 1}, {"pid", 8}, {"phase", "starting"}}}}});
   }
   ~Run() { fs::remove_all(path); }
   json status() const {
@@ -65,7 +67,8 @@ TEST_CASE("The step of a run that was killed is the last of its metrics, evaluat
   Run run;
   CHECK(run.status()["step"] == 0);
   for (int step = 1; step <= 3000; ++step)
-    REQUIRE(run.folder->append_metrics("{\"step\": " + std::to_string(step) + ", \"loss\": 1.5, \"grad_norm\": 2.5}\n").ok());
+    REQUIRE(run.folder->append_metrics("{\"step\": " + std::to_string(step) + ", \"loss\": 1.5, \"grad_norm\": 2.5}\n")
+                .ok());
   REQUIRE(run.folder->append_metrics("{\"step\": 2999, \"eval_loss\": 1.0}\n{\"step\": 30").ok());
   run.folder.reset();
   CHECK(run.status()["phase"] == "lost");

@@ -6,7 +6,8 @@ using troupe::driver::LogFilter;
 
 TEST_CASE("Lines of other actors are left out, untagged lines and lines of a host are not") {
   LogFilter filter("text", 1);
-  CHECK(filter.pass("plain\n[text/1] mine\n[text/0] other\n[vision/1] other\n[a path/b] plain\n") == "plain\n[text/1] mine\n[a path/b] plain\n");
+  CHECK(filter.pass("plain\n[text/1] mine\n[text/0] other\n[vision/1] other\n[a path/b] plain\n") ==
+        "plain\n[text/1] mine\n[a path/b] plain\n");
 }
 
 TEST_CASE("A line cut between two pieces is judged as a whole") {

@@ -48,7 +48,8 @@ TEST_CASE("A killed host outranks the errors of those who lost it, in any order 
   CHECK(verdict.slot == 1);
   CHECK(verdict.kind == "host_killed");
   const std::string& text = verdict.error.message;
-  for (const char* part : {"rank 1 of group vision", "node n0", "slot 1", "pid 4711", "SIGKILL", "step 12", "forward vision unit 3", "/run/logs/n0-1.log"})
+  for (const char* part : {"rank 1 of group vision", "node n0", "slot 1", "pid 4711", "SIGKILL", "step 12",
+                           "forward vision unit 3", "/run/logs/n0-1.log"})
     CHECK(text.find(part) != std::string::npos);
 }
 
@@ -108,7 +109,8 @@ TEST_CASE("When only peers were lost that is what is said") {
   Blame blame(three());
   blame.host_error(2, make_error(ErrorCode::kAborted, "the generation ended"), at(4));
   CHECK(blame.verdict().kind == "peer_lost");
-  CHECK(blame.verdict().error.message.find("no word from vision/0 and text/0 (node n0, slot 0), vision/1 (node n0, slot 1)") != std::string::npos);
+  CHECK(blame.verdict().error.message.find(
+            "no word from vision/0 and text/0 (node n0, slot 0), vision/1 (node n0, slot 1)") != std::string::npos);
   Blame silent(three());
   silent.link_lost(0, at(0));
   CHECK(silent.verdict().kind == "host_silent");

@@ -96,7 +96,8 @@ TEST_CASE("Closing ends waits under way and to come") {
 
 TEST_CASE("A value beyond the bound is refused and changes nothing") {
   RendezvousStore store;
-  const auto answers = store.call(1, make(StoreKind::kSet, "big", std::string(RendezvousStore::kLargestValueBytes + 1, 'x')), at(0));
+  const auto answers =
+      store.call(1, make(StoreKind::kSet, "big", std::string(RendezvousStore::kLargestValueBytes + 1, 'x')), at(0));
   REQUIRE(answers.size() == 1);
   CHECK(answers[0].error->code == ErrorCode::kResourceExhausted);
   CHECK_FALSE(store.call(2, make(StoreKind::kCheck, "big"), at(0))[0].flag);

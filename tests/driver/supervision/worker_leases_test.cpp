@@ -7,7 +7,9 @@ using std::chrono::milliseconds;
 
 namespace {
 WorkerLeases::Time at(int64_t ms) { return WorkerLeases::Time(milliseconds(ms)); }
-WorkerLeases two() { return WorkerLeases({{"a", "10.0.0.1"}, {"b", "10.0.0.2"}}, milliseconds(1000), milliseconds(15000), at(0)); }
+WorkerLeases two() {
+  return WorkerLeases({{"a", "10.0.0.1"}, {"b", "10.0.0.2"}}, milliseconds(1000), milliseconds(15000), at(0));
+}
 }  // namespace
 
 TEST_CASE("Missing workers are named by node and address") {

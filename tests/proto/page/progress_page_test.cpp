@@ -33,14 +33,17 @@ TEST_CASE("A reader never sees half of one publication and half of another") {
   REQUIRE(page.ok());
   std::atomic<bool> stop{false};
   std::thread writer([&] {
-    for (int64_t step = 1; !stop; ++step) (*page)->publish(step, std::to_string(step).c_str(), static_cast<int>(step % 1000), static_cast<int>(step % 1000));
+    for (int64_t step = 1; !stop; ++step)
+      (*page)->publish(step, std::to_string(step).c_str(), static_cast<int>(step % 1000),
+                       static_cast<int>(step % 1000));
   });
   int seen = 0;
   while (seen < 20000) {
     const Progress progress = (*page)->read();
     if (!progress.valid) continue;
     ++seen;
-    if (progress.instruction != std::to_string(progress.step) || progress.group != progress.step % 1000) FAIL("torn at step " << progress.step);
+    if (progress.instruction != std::to_string(progress.step) || progress.group != progress.step % 1000)
+      FAIL("torn at step " << progress.step);
   }
   stop = true;
   writer.join();

@@ -82,7 +82,8 @@ void late_generation(ChannelPair& pair) {
   CHECK(matches(*received, 8, 2));
   // Messages of two tags may overtake each other, so the late one may still be on its way.
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (pair.b->counters().stale_dropped == 0 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  while (pair.b->counters().stale_dropped == 0 && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::yield();
   CHECK(pair.b->counters().stale_dropped == 1);
   CHECK(pair.b->receive(pair.slot_a, numbered_tag(1, 1), header_of(8), 10ms).error().code == ErrorCode::kAborted);
 }

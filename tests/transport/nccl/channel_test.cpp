@@ -84,7 +84,9 @@ ChannelPair make_pair() {
 
 }  // namespace
 
-TEST_CASE("NCCL point-to-point keeps the channel contract") { run_channel_contract([](size_t) { return make_pair(); }); }
+TEST_CASE("NCCL point-to-point keeps the channel contract") {
+  run_channel_contract([](size_t) { return make_pair(); });
+}
 
 TEST_CASE("an NCCL channel without a control channel, or on a device that is not there, is refused") {
   CHECK(create_nccl_channel({"job/g1", SlotId(0), 0}, nullptr).error().code == ErrorCode::kInvalidArgument);
