@@ -112,7 +112,7 @@ Result<std::string> html_page(const std::string& title, const std::string& repor
             std::to_string(preview.supervised) + " supervised</p><pre>";
     for (const PreviewPart& part : preview.parts) {
       if (part.kind == PreviewPart::Kind::kText) page += escaped(part.text);
-      if (part.kind == PreviewPart::Kind::kSupervised) page += "<b>" + escaped(part.text) + "</b>";
+      if (part.kind == PreviewPart::Kind::kSupervised) page += weight_note(part) + "<b>" + escaped(part.text) + "</b>";
       if (part.kind == PreviewPart::Kind::kImage && reader != nullptr)
         page += "\n" + thumbnail(*reader, source, part.text) + "\n[" + escaped(picture_name(part.text)) + ": " +
                 std::to_string(part.image.w) + " x " + std::to_string(part.image.h) + " patches, " +

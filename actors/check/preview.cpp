@@ -1,5 +1,8 @@
 #include "actors/check/preview.h"
 
+#include <array>
+#include <cstdio>
+
 namespace troupe {
 namespace {
 
@@ -31,8 +34,10 @@ Result<Preview> preview_sample(const SampleReader& reader, const SampleView& sam
     TROUPE_ASSIGN(std::string text,
                   reader.form().tokenizer().decode({tokens.ids.begin() + static_cast<ptrdiff_t>(at),
                                                     tokens.ids.begin() + static_cast<ptrdiff_t>(end)}));
-    preview.parts.push_back(
-        {tokens.supervised[at] ? PreviewPart::Kind::kSupervised : PreviewPart::Kind::kText, std::move(text), {}});
+    preview.parts.push_back({tokens.supervised[at] ? PreviewPart::Kind::kSupervised : PreviewPart::Kind::kText,
+                             std::move(text),
+                             {},
+                             tokens.weights.empty() ? 1 : tokens.weights[at]});
     at = end;
   }
   return preview;
@@ -43,6 +48,13 @@ std::string picture_name(const std::string& path) {
   return path.starts_with("data:") && comma != std::string::npos ? path.substr(0, comma) + ",..." : path;
 }
 
+std::string weight_note(const PreviewPart& part) {
+  if (part.kind != PreviewPart::Kind::kSupervised || part.weight == 1) return {};
+  std::array<char, 32> number{};
+  std::snprintf(number.data(), number.size(), "%g", static_cast<double>(part.weight));
+  return std::string("[counts ") + number.data() + "] ";
+}
+
 std::string preview_text(const Preview& preview, int64_t merge, bool colour) {
   std::string text = "record '" + preview.id + "': " + std::to_string(preview.tokens) + " tokens, " +
                      std::to_string(preview.supervised) + " supervised\n";
@@ -50,7 +62,7 @@ std::string preview_text(const Preview& preview, int64_t merge, bool colour) {
     if (part.kind == PreviewPart::Kind::kText) text += part.text;
     if (part.kind == PreviewPart::Kind::kImage) text += image_text(part, merge);
     if (part.kind == PreviewPart::Kind::kSupervised)
-      text += colour ? "\x1b[1;32m" + part.text + "\x1b[0m" : ">>" + part.text + "<<";
+      text += weight_note(part) + (colour ? "\x1b[1;32m" + part.text + "\x1b[0m" : ">>" + part.text + "<<");
   }
   while (!text.empty() && text.back() == '\n') text.pop_back();
   return text + "\n";

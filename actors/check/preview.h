@@ -14,6 +14,7 @@ struct PreviewPart {
   enum class Kind { kText, kSupervised, kImage } kind = Kind::kText;
   std::string text;    // kImage: the path as the record writes it
   IndexedImage image;  // kImage
+  float weight = 1;    // kSupervised: what the answer counts in the loss
 };
 
 struct Preview {
@@ -27,6 +28,8 @@ Result<Preview> preview_sample(const SampleReader& reader, const SampleView& sam
 
 /// A picture's path as a person wants to read it: of a data URI only what stands before its bytes.
 std::string picture_name(const std::string& path);
+/// What stands before an answer that does not count 1: "[counts 0.5] "; else empty.
+std::string weight_note(const PreviewPart& part);
 
 /// `colour`: supervised text in green; else between >> and <<.
 std::string preview_text(const Preview& preview, int64_t merge, bool colour);

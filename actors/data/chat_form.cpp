@@ -1,5 +1,7 @@
 #include "actors/data/chat_form.h"
 
+#include <algorithm>
+
 namespace troupe {
 namespace {
 
@@ -72,7 +74,11 @@ Result<SampleTokens> ChatForm::tokenize(const Record& record, std::vector<Indexe
         break;
     }
     out.supervised.resize(out.ids.size(), part.kind == LayoutPart::Kind::kTurnEnd && part.learned_from == 0);
+    out.weights.resize(out.ids.size(), part.weight);
   }
+  if (std::all_of(record.turns.begin(), record.turns.end(),
+                  [](const Turn& turn) { return turn.weight == 1 || turn.weight == 0; }))
+    out.weights.clear();
   if (next_image != out.images.size())
     return internal_error("the text has " + std::to_string(next_image) + " placeholders for " +
                           std::to_string(out.images.size()) + " images");
@@ -108,6 +114,7 @@ bool truncate_text(SampleTokens& tokens, int64_t limit, int64_t merge) {
     if (image.token_offset + image.tokens(merge) + 1 > limit) return false;  // with the vision end token behind it
   tokens.ids.resize(static_cast<size_t>(limit));
   tokens.supervised.resize(static_cast<size_t>(limit));
+  if (!tokens.weights.empty()) tokens.weights.resize(static_cast<size_t>(limit));
   return true;
 }
 

@@ -21,6 +21,7 @@ namespace troupe {
 struct SampleTokens {
   std::vector<int64_t> ids;
   std::vector<uint8_t> supervised;
+  std::vector<float> weights;  // [S] what a supervised token counts in the loss; empty: 1 each
   std::vector<IndexedImage> images;
   /// Positions whose token is predicted, which is every supervised one but a first.
   int64_t supervised_count() const;

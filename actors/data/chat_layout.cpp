@@ -5,7 +5,9 @@ namespace {
 
 using Kind = LayoutPart::Kind;
 
-void add_turn(Role role, const std::string& text, bool learned, std::vector<LayoutPart>& out) {
+/// `weight` 0: nothing of the turn is learned.
+void add_turn(Role role, const std::string& text, float weight, std::vector<LayoutPart>& out) {
+  const bool learned = weight > 0;
   out.push_back({Kind::kTurnStart, {}, LayoutPart::kNothing});
   // The role's line and the text are tokenized together, as a template's output is: a text that begins with a newline
   // merges with it.
@@ -20,8 +22,8 @@ void add_turn(Role role, const std::string& text, bool learned, std::vector<Layo
     }
   }
   if (done < words.size())
-    out.push_back({Kind::kWords, words.substr(done), learned ? head.size() : LayoutPart::kNothing});
-  out.push_back({Kind::kTurnEnd, {}, learned ? 0 : LayoutPart::kNothing});
+    out.push_back({Kind::kWords, words.substr(done), learned ? head.size() : LayoutPart::kNothing, weight});
+  out.push_back({Kind::kTurnEnd, {}, learned ? 0 : LayoutPart::kNothing, weight});
   out.push_back({Kind::kWords, "\n", LayoutPart::kNothing});
 }
 
@@ -31,12 +33,12 @@ std::vector<LayoutPart> lay_out(const std::vector<Turn>& turns, const std::optio
                                 Supervise supervise) {
   std::vector<LayoutPart> out;
   if (default_system && (turns.empty() || turns[0].role != Role::kSystem))
-    add_turn(Role::kSystem, *default_system, false, out);
+    add_turn(Role::kSystem, *default_system, 0, out);
   for (size_t i = 0; i < turns.size(); ++i) {
     const Turn& turn = turns[i];
-    const bool learned = turn.role == Role::kAssistant && turn.trained && !turn.text.empty() &&
-                         (supervise == Supervise::kAll || i + 1 == turns.size());
-    add_turn(turn.role, turn.text, learned, out);
+    const bool learned =
+        turn.role == Role::kAssistant && !turn.text.empty() && (supervise == Supervise::kAll || i + 1 == turns.size());
+    add_turn(turn.role, turn.text, learned ? turn.weight : 0, out);
   }
   return out;
 }

@@ -17,10 +17,11 @@ struct LayoutPart {
   enum class Kind { kTurnStart, kWords, kImage, kTurnEnd } kind = Kind::kWords;
   std::string words;               // of kWords
   size_t learned_from = kNothing;  // its bytes from here on are learned; 0 for an end that is
+  float weight = 1;                // of what is learned, in the loss
 };
 
 /// The parts of a chat: the turns, after `default_system` when there is one and the chat has no system turn. Learned
-/// are answers that are not empty, with the ends of their turns, unless they are marked as not to be learned; with
+/// are answers that are not empty, with the ends of their turns, unless their weight is 0; with
 /// Supervise::kLast only that of the last turn.
 std::vector<LayoutPart> lay_out(const std::vector<Turn>& turns, const std::optional<std::string>& default_system,
                                 Supervise supervise);

@@ -14,7 +14,8 @@ namespace {
 
 TokenizedSample with_positions(SampleTokens tokens, int64_t merge) {
   auto positions = mrope_positions(static_cast<int64_t>(tokens.ids.size()), tokens.images, merge);
-  return {std::move(tokens.ids), std::move(tokens.supervised), std::move(positions), std::move(tokens.images)};
+  return {std::move(tokens.ids), std::move(tokens.supervised), std::move(positions), std::move(tokens.images),
+          std::move(tokens.weights)};
 }
 
 Status check_range(const char* what, int64_t number, size_t count) {

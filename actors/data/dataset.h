@@ -24,6 +24,7 @@ struct TokenizedSample {
   std::vector<uint8_t> supervised;                // [S]
   std::vector<std::array<int64_t, 3>> positions;  // [S] mRoPE rows t, h, w; as for the sample alone
   std::vector<IndexedImage> images;
+  std::vector<float> weights{};  // [S] what a supervised token counts in the loss; empty: 1 each
 };
 
 /// Text of a sample, for `troupe eval --show`: the prompt up to the last answer turn, and that answer.

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "actors/data/record_table.h"
 #include "base/json_text.h"
@@ -97,6 +99,21 @@ bool looks_like_picture(const Json& value) {
   return false;
 }
 
+constexpr const char* kWeightsUnderstood =
+    "; true or 1 (the answer is learned), false or 0 (it is not) and numbers up to 1000 are understood";
+
+/// What a value says of how much an answer counts; empty: it says nothing that is understood.
+std::optional<float> weight_of(const Json& value) {
+  constexpr double kMost = 1000;
+  if (value.is_boolean()) return value.get<bool>() ? 1.0F : 0.0F;
+  if (!value.is_number()) return std::nullopt;
+  const auto weight = value.get<double>();
+  if (!(weight >= 0 && weight <= kMost)) return std::nullopt;
+  const auto rounded = static_cast<float>(weight);
+  // A weight that is not 0 must not become it.
+  return weight > 0 ? std::max(rounded, std::numeric_limits<float>::min()) : 0.0F;
+}
+
 /// Reads and judges the fields of one record.
 class RecordReader {
  public:
@@ -113,7 +130,7 @@ class RecordReader {
   Status read_turns() {
     std::string system;
     TROUPE_RETURN_IF_ERROR(read_string(present(object_, Column::kSystem, spelling_), system));
-    if (!system.empty()) record_.turns.push_back({Role::kSystem, system, true});
+    if (!system.empty()) record_.turns.push_back({Role::kSystem, system});
     std::vector<std::string> held;
     for (const auto& key : keys_of(Column::kTurns, spelling_))
       if (object_.contains(key)) held.push_back(key);
@@ -126,6 +143,18 @@ class RecordReader {
     return invalid_argument(
         (turns.size() > 1 ? "has neither '" + turns[0] + "' nor '" + turns[1] + "'" : "has no '" + turns[0] + "'") +
         ", nor a question ('" + question[0] + "') with an answer ('" + answer[0] + "')");
+  }
+
+  /// A weight of the whole record multiplies those of its answers.
+  Status read_record_weight() {
+    for (const auto& key : keys_of(Column::kRecordWeight, spelling_)) {
+      const auto found = object_.find(key);
+      if (found == object_.end() || found->is_null()) continue;
+      const auto weight = weight_of(*found);
+      if (!weight) return invalid_argument("key '" + key + "' is " + quoted(found->dump()) + kWeightsUnderstood);
+      for (Turn& turn : record_.turns) turn.weight *= *weight;
+    }
+    return {};
   }
 
   Status read_images() {
@@ -188,7 +217,7 @@ class RecordReader {
       return invalid_argument(where + " is by " + quoted(role->get<std::string>()) + "; " + speaker_words(spelling_) +
                               " are understood");
     if (text == turn.end()) return invalid_argument(where + " has no '" + text_key + "'");
-    Turn out{role_of(word.speaker), {}, true};
+    Turn out{role_of(word.speaker), {}};
     TROUPE_RETURN_IF_ERROR(read_weight(turn, where, out));
     if (text->is_array() && !text->empty()) {
       TROUPE_RETURN_IF_ERROR(read_parts(*text, where, out));
@@ -202,23 +231,20 @@ class RecordReader {
     return {};
   }
 
-  /// Whether an answer is learned: true or 1, which is what holds without a word about it, or false or 0.
+  /// What an answer's tokens count in the loss: 1, which is what holds without a word about it, or any other weight.
   Status read_weight(const Json& turn, const std::string& where, Turn& out) {
     Found first;
     for (const auto& key : keys_of(Column::kWeight, spelling_)) {
       const auto found = turn.find(key);
       if (found == turn.end() || found->is_null()) continue;
-      const bool yes = *found == Json(true) || (found->is_number() && found->get<double>() == 1);
-      const bool no = *found == Json(false) || (found->is_number() && found->get<double>() == 0);
-      if (!yes && !no)
-        return invalid_argument(where + ": '" + key + "' is " + quoted(found->dump()) +
-                                "; true or 1 (the answer is learned) and false or 0 (it is not) are understood");
-      if (first && out.trained != yes)
+      const auto weight = weight_of(*found);
+      if (!weight) return invalid_argument(where + ": '" + key + "' is " + quoted(found->dump()) + kWeightsUnderstood);
+      if (first && out.weight != *weight)
         return invalid_argument(where + ": '" + first.key + "' and '" + key + "' differ");
-      out.trained = yes;
+      out.weight = *weight;
       first = {key, &*found};
     }
-    if (first && out.trained && out.role != Role::kAssistant)
+    if (first && out.weight > 0 && out.role != Role::kAssistant)
       return invalid_argument(where + ": '" + first.key + "' asks to learn a turn of the " + role_name(out.role) +
                               ", but only answers are learned");
     return {};
@@ -253,8 +279,8 @@ class RecordReader {
     for (const auto& pair : history ? *history.value : Json::array()) {
       if (!pair.is_array() || pair.size() != 2 || !pair[0].is_string() || !pair[1].is_string())
         return invalid_argument("key '" + history.key + "' holds something that is no pair of question and answer");
-      record_.turns.push_back({Role::kUser, pair[0].get<std::string>(), true});
-      record_.turns.push_back({Role::kAssistant, pair[1].get<std::string>(), true});
+      record_.turns.push_back({Role::kUser, pair[0].get<std::string>()});
+      record_.turns.push_back({Role::kAssistant, pair[1].get<std::string>()});
     }
     std::string question, input, answer;
     TROUPE_RETURN_IF_ERROR(read_string(present(object_, Column::kQuestion, spelling_), question));
@@ -265,13 +291,23 @@ class RecordReader {
     const bool answered = std::any_of(answer_keys_.begin(), answer_keys_.end(), [&](const auto& key) {
       return object_.contains(key) && object_.at(key).is_string();
     });
-    record_.turns.push_back({Role::kUser, question + (question.empty() || input.empty() ? "" : "\n") + input, true});
-    if (answered) record_.turns.push_back({Role::kAssistant, answer, true});
+    record_.turns.push_back({Role::kUser, question + (question.empty() || input.empty() ? "" : "\n") + input});
+    if (answered) record_.turns.push_back({Role::kAssistant, answer});
     return {};
   }
 
   static Role role_of(Speaker speaker) {
-    return speaker == Speaker::kUser ? Role::kUser : speaker == Speaker::kAssistant ? Role::kAssistant : Role::kSystem;
+    switch (speaker) {
+      case Speaker::kUser:
+        return Role::kUser;
+      case Speaker::kAssistant:
+        return Role::kAssistant;
+      case Speaker::kSystem:
+        return Role::kSystem;
+      case Speaker::kTool:
+        return Role::kTool;
+    }
+    return Role::kUser;
   }
 
   const Json& object_;
@@ -284,13 +320,22 @@ Status check_order(const std::vector<Turn>& turns) {
   const size_t first = !turns.empty() && turns[0].role == Role::kSystem ? 1 : 0;
   if (turns.size() == first) return invalid_argument("has no turn besides the system's");
   for (size_t i = first; i < turns.size(); ++i) {
-    const Role due = (i - first) % 2 == 0 ? Role::kUser : Role::kAssistant;
-    if (turns[i].role == due) continue;
-    if (turns[i].role == Role::kSystem) return invalid_argument("has a system turn that is not the first");
-    if (i == first) return invalid_argument("starts with an answer; a question must come first");
-    return invalid_argument(std::string("has two ") + role_name(turns[i].role) +
-                            " turns in a row; they must alternate");
+    const Role role = turns[i].role;
+    if (role == Role::kSystem) return invalid_argument("has a system turn that is not the first");
+    if (i == first) {
+      if (role == Role::kAssistant) return invalid_argument("starts with an answer; a question must come first");
+      if (role == Role::kTool) return invalid_argument("starts with a tool's turn; a question must come first");
+      continue;
+    }
+    const Role before = turns[i - 1].role;
+    if (role == Role::kTool && before == Role::kUser)
+      return invalid_argument("has a tool's turn behind a question; the answer that calls the tool must come between");
+    if (role == Role::kUser && before == Role::kTool)
+      return invalid_argument("has a question behind a tool's turn; an answer must come between");
+    if (role == before && role != Role::kTool)
+      return invalid_argument(std::string("has two ") + role_name(role) + " turns in a row; they must alternate");
   }
+  if (turns.back().role == Role::kTool) return invalid_argument("ends with a tool's turn that has no answer");
   if (turns.back().role != Role::kAssistant) return invalid_argument("ends with a question that has no answer");
   return {};
 }
@@ -324,6 +369,7 @@ Status read_record(const Json& object, const std::vector<std::string>& pictures,
   RecordReader reader(object, spelling, record);
   TROUPE_RETURN_IF_ERROR(reader.read_id());
   TROUPE_RETURN_IF_ERROR(reader.read_turns());
+  TROUPE_RETURN_IF_ERROR(reader.read_record_weight());
   TROUPE_RETURN_IF_ERROR(check_order(record.turns));
   TROUPE_RETURN_IF_ERROR(reader.read_images());
   add_pictures(pictures, record);
@@ -340,6 +386,8 @@ const char* role_name(Role role) {
       return "user";
     case Role::kAssistant:
       return "assistant";
+    case Role::kTool:
+      return "tool";
   }
   return "?";
 }

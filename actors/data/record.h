@@ -11,13 +11,13 @@
 
 namespace troupe {
 
-enum class Role { kSystem, kUser, kAssistant };
+enum class Role { kSystem, kUser, kAssistant, kTool };
 const char* role_name(Role role);  // as the chat form spells it
 
 struct Turn {
   Role role;
   std::string text;
-  bool trained = true;  // false: an answer that the record says is not to be learned
+  float weight = 1;  // of an answer's tokens in the loss; 0: not learned
 };
 
 /// One training record in the one form that the rest of the folder knows, whatever spelling the file uses (docs/data.md
@@ -25,7 +25,8 @@ struct Turn {
 struct Record {
   std::string id;                   // the record's own; empty when it has none
   std::vector<std::string> images;  // paths (or data URIs) as written, in reading order
-  std::vector<Turn> turns;          // an optional system turn, then user and assistant in turn, an answer last
+  std::vector<Turn> turns;          // an optional system turn, then questions, each with its answer; between an answer
+                                    // and the next any number of tools' turns may stand for the question
 };
 
 /// What stands for an image in the text of a user turn.

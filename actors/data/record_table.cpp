@@ -25,6 +25,7 @@ const std::vector<ColumnRow>& columns() {
       {Column::kAnswer, "answer", {"output", "response"}},
       {Column::kHistory, "history", {"history"}},
       {Column::kWeight, "weight", {"loss", "loss_scale", "weight"}},
+      {Column::kRecordWeight, "record_weight", {}},
   };
   return table;
 }
@@ -40,6 +41,7 @@ const std::vector<SpeakerRow>& speakers() {
       {Speaker::kUser, "user", {"human", "user"}},
       {Speaker::kAssistant, "assistant", {"gpt", "assistant"}},
       {Speaker::kSystem, "system", {"system"}},
+      {Speaker::kTool, "tool", {"tool"}},
   };
   return table;
 }

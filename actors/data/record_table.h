@@ -10,8 +10,21 @@ namespace troupe {
 
 /// The one written table of spellings (docs/data.md shows it): under which keys a record keeps what, and which words
 /// name a speaker. A source's `columns` and `roles` go before it.
-enum class Column { kTurns, kRole, kContent, kImages, kSystem, kId, kQuestion, kInput, kAnswer, kHistory, kWeight };
-enum class Speaker { kSystem, kUser, kAssistant };
+enum class Column {
+  kTurns,
+  kRole,
+  kContent,
+  kImages,
+  kSystem,
+  kId,
+  kQuestion,
+  kInput,
+  kAnswer,
+  kHistory,
+  kWeight,
+  kRecordWeight
+};
+enum class Speaker { kSystem, kUser, kAssistant, kTool };
 
 /// The keys that may hold `column`, in the order in which they are looked for; one key when the source names it.
 std::vector<std::string> keys_of(Column column, const RecordSpelling& spelling);

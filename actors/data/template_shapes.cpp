@@ -22,7 +22,7 @@ Shape shape_of(const std::vector<Turn>& turns, bool in_parts) {
       other.text += "Text " + std::to_string(++number) + ".";
       shape.name += 't';
     };
-    shape.name += role_name(turn.role)[0];
+    shape.name += std::to_string(static_cast<int>(turn.role));
     size_t done = 0;
     const bool images = in_parts && turn.role == Role::kUser;
     for (size_t at = 0; images && (at = turn.text.find(kImagePlaceholder, done)) != std::string::npos;

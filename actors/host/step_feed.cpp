@@ -115,6 +115,14 @@ Result<VisionUnitInput> vision_input(const JobContext& job, const Dataset& data,
   return input;
 }
 
+/// Undefined when all are 1, the common case: then nothing is multiplied.
+at::Tensor unequal_weights(const std::vector<float>& weights) {
+  if (std::all_of(weights.begin(), weights.end(), [](float weight) { return weight == 1; })) return {};
+  at::Tensor out = at::empty({static_cast<int64_t>(weights.size())}, at::kFloat);
+  std::copy(weights.begin(), weights.end(), out.data_ptr<float>());
+  return out;
+}
+
 Result<TextUnitBatch> text_input(const JobContext& job, const Dataset& data, const StepPlan& plan,
                                  const FeedMember& member, int unit, BadSamples* bad) {
   const Mesh& mesh = job.group(member.group).mesh;
@@ -122,6 +130,7 @@ Result<TextUnitBatch> text_input(const JobContext& job, const Dataset& data, con
   TextUnitBatch batch;
   batch.sequence_starts = {0};
   std::vector<int64_t> ids, loss_rows, targets;
+  std::vector<float> weights;
   std::array<std::vector<int64_t>, 3> positions;
   int64_t sequence = 0;
   for (int32_t s : plan.text[static_cast<size_t>(lane)][static_cast<size_t>(unit)].samples) {
@@ -140,6 +149,7 @@ Result<TextUnitBatch> text_input(const JobContext& job, const Dataset& data, con
         loss_rows.push_back(begin + static_cast<int64_t>(i) - 1);
         targets.push_back(sample.ids[i]);
         batch.loss_samples.push_back(sequence);
+        weights.push_back(sample.weights.empty() ? 1.0F : sample.weights[i]);
       }
     }
     batch.sequence_starts.push_back(begin + static_cast<int64_t>(sample.ids.size()));
@@ -151,6 +161,7 @@ Result<TextUnitBatch> text_input(const JobContext& job, const Dataset& data, con
     std::copy(positions[row].begin(), positions[row].end(), batch.positions.data_ptr<int64_t>() + row * ids.size());
   batch.loss_rows = int64_tensor(loss_rows);
   batch.targets = int64_tensor(targets);
+  batch.loss_weights = unequal_weights(weights);
   const ConsumerRows rows = consumer_rows(plan, data.index(), job.config.vision.merge_size, lane, unit);
   batch.vision_positions = int64_tensor(rows.positions);
   return batch;

@@ -203,6 +203,7 @@ TextHeadOutput QwenTextDecoder::run_unit(const TextUnitBatch& batch, const TextU
   TextHeadInput head;
   head.hidden = plan.loss.gather(kept.output.detach());
   head.targets = copy_to_device(batch.targets, device_);
+  if (batch.loss_weights.defined()) head.loss_weights = copy_to_device(batch.loss_weights, device_);
   head.weight = head_;
   head.first_token = first_token_;
   head.tokens = tokens_;
@@ -263,6 +264,7 @@ at::Tensor QwenTextDecoder::next_tokens(const TextUnitBatch& batch, const at::Te
   TextUnitBatch ends = batch;
   Indices rows;
   ends.loss_samples.clear();
+  ends.loss_weights = {};
   for (size_t i = 0; i + 1 < batch.sequence_starts.size(); ++i) {
     TROUPE_CHECK(batch.sequence_starts[i] < batch.sequence_starts[i + 1]);
     rows.push_back(batch.sequence_starts[i + 1] - 1);

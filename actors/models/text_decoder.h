@@ -25,6 +25,7 @@ struct TextUnitBatch {
   std::vector<int64_t> loss_samples;     // [L] which sample of the unit (0..n-1) each loss row belongs to
   at::Tensor
       vision_positions;  // int64 [T] rows of the sequence that vision rows fill, in the order of the unit's vision rows
+  at::Tensor loss_weights{};  // fp32 [L] what each loss row counts in loss and gradient; undefined: 1 each
 };
 
 /// With tensor-sequence parallelism rank r of tp holds rows [token_cut(S, tp, r), token_cut(S, tp, r + 1)) of the
@@ -32,7 +33,7 @@ struct TextUnitBatch {
 int64_t token_cut(int64_t tokens, int tp, int rank);
 
 struct TextResult {
-  double loss_sum = 0;              // sum of token losses of the whole unit; the same on every tp rank
+  double loss_sum = 0;              // weighted sum of token losses of the whole unit; the same on every tp rank
   int64_t correct = 0;              // targets that are the most likely token
   std::vector<double> sample_loss;  // [n] sums by sample
   std::vector<int64_t>

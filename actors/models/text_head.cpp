@@ -80,13 +80,18 @@ RowFacts row_facts(const TextHeadInput& input, const at::Tensor& targets, const 
   return facts;
 }
 
-/// From exponentials to the gradient of the logits; adds the weight's and writes the hidden rows'.
+/// From exponentials to the gradient of the logits; adds the weight's and writes the hidden rows'. `row_weights` [n]
+/// may be undefined.
 void chunk_gradients(const TextHeadInput& input, const at::Tensor& hidden, const LocalTargets& local,
-                     const at::Tensor& sum, at::Tensor& probability, at::Tensor hidden_gradient) {
+                     const at::Tensor& row_weights, const at::Tensor& sum, at::Tensor& probability,
+                     at::Tensor hidden_gradient) {
   const at::Tensor weight = input.weight.weight.narrow(0, 0, input.tokens);
-  probability.mul_(sum.reciprocal().mul_(input.scale).unsqueeze(1));
+  at::Tensor row_scale = sum.reciprocal().mul_(input.scale);
+  if (row_weights.defined()) row_scale.mul_(row_weights);
+  probability.mul_(row_scale.unsqueeze(1));
   if (input.tokens > 0) {
-    const at::Tensor minus = local.held.to(at::kFloat).mul_(-input.scale);
+    at::Tensor minus = local.held.to(at::kFloat).mul_(-input.scale);
+    if (row_weights.defined()) minus.mul_(row_weights);
     probability.scatter_add_(1, local.index.unsqueeze(1), minus.unsqueeze(1));
   }
   const at::Tensor d = probability.to(hidden.scalar_type());
@@ -112,10 +117,13 @@ TextHeadOutput text_head(const TextHeadInput& input, Communicator& tp) {
     at::Tensor logits = local_logits(hidden, weight);
     const RowFacts facts = row_facts(input, targets, local, logits, tp);
     losses.narrow(0, begin, n).copy_(facts.sum.log().add_(facts.largest).sub_(facts.target_logit));
+    const at::Tensor row_weights =
+        input.loss_weights.defined() ? input.loss_weights.narrow(0, begin, n) : input.loss_weights;
+    if (row_weights.defined()) losses.narrow(0, begin, n).mul_(row_weights);
     correct.narrow(0, begin, n).copy_(facts.correct);
     if (input.want_predictions) predicted.narrow(0, begin, n).copy_(facts.predicted);
     if (input.want_gradient)
-      chunk_gradients(input, hidden, local, facts.sum, logits, output.hidden_gradient.narrow(0, begin, n));
+      chunk_gradients(input, hidden, local, row_weights, facts.sum, logits, output.hidden_gradient.narrow(0, begin, n));
   }
   const at::Tensor host_losses = losses.to(at::kCPU), host_predicted = predicted.to(at::kCPU);
   output.losses.assign(host_losses.const_data_ptr<float>(), host_losses.const_data_ptr<float>() + rows);

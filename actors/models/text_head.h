@@ -16,6 +16,7 @@ namespace troupe {
 struct TextHeadInput {
   at::Tensor hidden;        // [L, H] all loss rows behind the final norm, the same on every tp rank
   at::Tensor targets;       // int64 [L]
+  at::Tensor loss_weights;  // fp32 [L], of losses and gradients; undefined: 1 each
   TrainedView weight;       // [rows of this rank, H], padding rows included
   int64_t first_token = 0;  // of this rank's rows
   int64_t tokens = 0;       // this rank's rows that are real; the rest is padding and takes no part
@@ -27,7 +28,7 @@ struct TextHeadInput {
 };
 
 struct TextHeadOutput {
-  std::vector<float> losses;  // [L], the same on every tp rank
+  std::vector<float> losses;  // [L] weighted, the same on every tp rank
   int64_t correct = 0;
   std::vector<int64_t> predicted;  // [L] with want_predictions; of equal logits the lowest token
   at::Tensor hidden_gradient;      // with want_gradient: this rank's summand [L, H], already scaled

@@ -10,8 +10,8 @@ namespace troupe {
 namespace {
 
 const std::vector<std::string> kColumns{"turns",    "role",  "content", "images",  "system", "id",
-                                        "question", "input", "answer",  "history", "weight"};
-const std::vector<std::string> kSpeakers{"user", "assistant", "system"};
+                                        "question", "input", "answer",  "history", "weight", "record_weight"};
+const std::vector<std::string> kSpeakers{"user", "assistant", "system", "tool"};
 
 void read_take(const Section& s, DataSource& source) {
   const YamlNode* n = s.find("take");

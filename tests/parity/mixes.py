@@ -2,7 +2,8 @@
 
 Usage: python3 mixes.py --troupe PATH [--only REGEX] [--work DIR]
 The mixes: no picture in a whole run; a picture in every record, in some nothing else; whole batches with and without pictures in turn; batches
-in which half of the records, and with two lanes all of one lane's, are text. Rows D05 and D06 of docs/data.md. Exit code 1 on any miss.
+in which half of the records, and with two lanes all of one lane's, are text. Then answers that count differently, a whole batch not at all, and tools'
+turns. Rows D05 and D06 of docs/data.md. Exit code 1 on any miss.
 """
 
 import argparse
@@ -31,6 +32,8 @@ MIXES = {
     "batches-in-turn": [[SIZES[i % 6]] if (i // 4) % 2 == 0 else [] for i in range(20)],
     "half-of-each-batch": [[SIZES[i % 6], SIZES[(i + 1) % 6]] if i % 4 < 2 else [] for i in range(20)],
 }
+# Of the records' answers in turn: there are six a batch at most, so one batch has none but the eight of weight 0.
+WEIGHTS = {"weighted-answers": [1, 0.5, 2.5, 0, 0.125, 1, 0, 3] + [0] * 8}
 LAYOUTS = [
     Layout("sp2-tp2", (1, 2), (1, 2)),
     Layout("sp4-tp4-sequence", (1, 4), (1, 4), tp_sequence=True, microbatch="{samples: 2}"),
@@ -61,8 +64,8 @@ def main():
     work = Path(a.work or tempfile.mkdtemp(prefix="troupe-mixes-")).absolute()
     tried = missed = 0
     print(f"     {'limit':45s} {compare.LOSS:.1e}  {compare.NORM:.1e}  {compare.GRADIENT:.1e}  {compare.ROWS:.1e}  {compare.CHANGE:.1e}")
-    for mix, pictures in MIXES.items():
-        bench = Bench(work / mix, pictures)
+    for mix, pictures in (MIXES | dict.fromkeys(WEIGHTS, MIXES["pictures-everywhere"])).items():
+        bench = Bench(work / mix, pictures, WEIGHTS.get(mix, ()))
         for layout in LAYOUTS:
             layout = replace(layout, name=f"{mix}-{layout.name}")
             if not re.search(a.only, layout.name):

@@ -67,9 +67,10 @@ PICTURES = [
 ]
 
 
-def make_records(folder, pictures=PICTURES):
-    """`pictures`: sizes of each record's pictures; a record whose list is given as a tuple asks nothing but its pictures."""
-    rng = random.Random(11)
+def make_records(folder, pictures=PICTURES, weights=()):
+    """`pictures`: sizes of each record's pictures; a record whose list is given as a tuple asks nothing but its pictures. `weights`: what the answers count
+    in turn; with them some second questions are a tool's words."""
+    rng, answers = random.Random(11), 0
     (folder / "images").mkdir(parents=True, exist_ok=True)
     with open(folder / "records.jsonl", "w", encoding="utf-8") as out:
         for i, sizes in enumerate(pictures):
@@ -80,6 +81,12 @@ def make_records(folder, pictures=PICTURES):
             turns = [{"from": "human", "value": "<image>" * len(names) if isinstance(sizes, tuple) else "<image>\n" * len(names) + say(2, 9)}, {"from": "gpt", "value": say(1, 6)}]
             if i % 5 == 2:
                 turns += [{"from": "human", "value": say(2, 4)}, {"from": "gpt", "value": say(1, 3)}]
+                if weights and i % 10 == 2:
+                    turns[-2]["from"] = "tool"
+            for turn in turns if weights else []:
+                if turn["from"] == "gpt":
+                    turn["weight"] = weights[answers % len(weights)]
+                    answers += 1
             record = {"id": f"record-{i:02d}", "conversations": turns}
             if names:
                 record["image"] = names[0] if len(names) == 1 else names

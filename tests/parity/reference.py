@@ -55,16 +55,18 @@ def component(name):
     return "merger" if name.startswith("visual.merger.") else "vision" if name.startswith("visual.") else "text"
 
 
-def labels_of(ids, processor):
-    """Answers and their end of turn are supervised, nothing else."""
+def labels_of(ids, processor, answers):
+    """Answers and their end of turn are supervised, nothing else. `answers`: what the tokens of each answer count; 0: they are not supervised."""
     start = processor.tokenizer.encode("<|im_start|>assistant\n")
     end = processor.tokenizer.convert_tokens_to_ids("<|im_end|>")
-    labels, inside = [], False
+    labels, weights, inside, answers = [], [], False, iter(answers)
     for i, token in enumerate(ids):
-        inside = inside or ids[max(0, i - len(start)):i] == start
-        labels.append(token if inside else -100)
+        if not inside and ids[max(0, i - len(start)):i] == start:
+            inside, weight = True, next(answers)
+        labels.append(token if inside and weight else -100)
+        weights.append(float(weight) if inside else 0.0)
         inside = inside and token != end
-    return labels
+    return labels, weights
 
 
 def read_samples(records, images, processor):
@@ -78,18 +80,20 @@ def read_samples(records, images, processor):
             parts = []
             for i, piece in enumerate(turn["value"].split("<image>")):
                 parts += ([{"type": "image"}] if i else []) + ([{"type": "text", "text": piece}] if piece else [])
-            messages.append({"role": "user" if turn["from"] == "human" else "assistant", "content": parts})
+            messages.append({"role": {"human": "user", "gpt": "assistant"}.get(turn["from"], turn["from"]), "content": parts})
         pictures = [Image.open(Path(images) / n).convert("RGB") for n in names]
         x = dict(processor(text=[processor.apply_chat_template(messages)], images=pictures or None, return_tensors="pt"))
-        labels = torch.tensor([labels_of(x["input_ids"][0].tolist(), processor)])
-        samples.append({"id": record["id"], "inputs": x, "labels": labels, "supervised": int((labels[:, 1:] >= 0).sum())})
+        answers = [turn.get("weight", 1) for turn in record["conversations"] if turn["from"] == "gpt"]
+        labels, weights = (torch.tensor([row]) for row in labels_of(x["input_ids"][0].tolist(), processor, answers))
+        samples.append({"id": record["id"], "inputs": x, "labels": labels, "weights": weights, "supervised": int((labels[:, 1:] >= 0).sum())})
     return samples
 
 
 def sample_loss(model, sample):
-    """Sum of the token losses of one sample, alone in its sequence."""
+    """Weighted sum of the token losses of one sample, alone in its sequence."""
     logits = model(**sample["inputs"], use_cache=False).logits[0, :-1]
-    return torch.nn.functional.cross_entropy(logits, sample["labels"][0, 1:], ignore_index=-100, reduction="sum")
+    losses = torch.nn.functional.cross_entropy(logits, sample["labels"][0, 1:], ignore_index=-100, reduction="none")
+    return (losses * sample["weights"][0, 1:]).sum()
 
 
 def vision_rows(model, sample):

@@ -43,9 +43,9 @@ def options():
 class Bench:
     """Model folders, records and references, each made once."""
 
-    def __init__(self, folder, pictures=PICTURES):
+    def __init__(self, folder, pictures=PICTURES, weights=()):
         self.folder, self.references = folder, {}
-        make_records(folder / "data", pictures)
+        make_records(folder / "data", pictures, weights)
 
     def model_folder(self, variant):
         folder = self.folder / f"model-kv{variant.kv_heads}{'-tied' if variant.tied else ''}"

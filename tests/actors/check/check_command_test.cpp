@@ -119,6 +119,16 @@ TEST_CASE("A preview shows exactly the answers as supervised and the grid of eac
   CHECK(answer.out.find(">>Hello") == std::string::npos);
 }
 
+TEST_CASE("A preview says what an answer counts when that is not 1") {
+  Job job(
+      {R"({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "half", "weight": 0.5}, {"role": "user", "content": "q"}, {"role": "assistant", "content": "whole"}]})"});
+  job.spec.training.global_batch = 1;
+  const Answer answer = job.check({"--show", "1"});
+  INFO(answer.out << answer.err);
+  CHECK(answer.out.find("assistant\n[counts 0.5] >>half<|im_end|><<") != std::string::npos);
+  CHECK(answer.out.find("assistant\n>>whole<|im_end|><<") != std::string::npos);
+}
+
 TEST_CASE("A preview reads a record in the spelling that its source has") {
   Job job(
       {R"({"nr": "other", "pic": "rgb.png", "chat": [{"who": "person", "says": "<image>What?"}, {"who": "model", "says": "A square."}]})",

@@ -112,6 +112,31 @@ TEST_CASE("An answer that the record marks as not to be learned supervises nothi
   CHECK(supervised_text(*form, tokens_of(*form, record)) == "|All.<|im_end|>");
 }
 
+TEST_CASE(
+    "What an answer counts is said of each of its tokens, and only where some answer counts more or less than 1") {
+  const auto form = form_of();
+  const auto chat = [](const nlohmann::json& first, const nlohmann::json& second) {
+    return record_of({{"messages",
+                       {{{"role", "user"}, {"content", "Hello"}},
+                        {{"role", "assistant"}, {"content", "Hi"}, {"weight", first}},
+                        {{"role", "tool"}, {"content", "And?"}},
+                        {{"role", "assistant"}, {"content", "All."}, {"weight", second}}}}});
+  };
+  CHECK(tokens_of(*form, chat(1, 0)).weights.empty());
+  const auto tokens = tokens_of(*form, chat(0.5, 2));
+  REQUIRE(tokens.weights.size() == tokens.ids.size());
+  std::vector<float> learned;
+  for (size_t i = 0; i < tokens.ids.size(); ++i)
+    if (tokens.supervised[i] != 0) learned.push_back(tokens.weights[i]);
+  CHECK(std::is_sorted(learned.begin(), learned.end()));
+  CHECK(learned.front() == 0.5F);
+  CHECK(learned.back() == 2);
+  CHECK(std::count(learned.begin(), learned.end(), 0.5F) + std::count(learned.begin(), learned.end(), 2.0F) ==
+        static_cast<std::ptrdiff_t>(learned.size()));
+  CHECK(supervised_text(*form, tokens) == "|Hi<|im_end|>|All.<|im_end|>");
+  CHECK(form->tokenizer().decode(tokens.ids)->find("<|im_start|>tool\nAnd?<|im_end|>") != std::string::npos);
+}
+
 TEST_CASE("An empty answer supervises nothing") {
   const auto form = form_of();
   const auto tokens = tokens_of(

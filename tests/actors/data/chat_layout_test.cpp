@@ -10,7 +10,7 @@ const std::vector<Turn> kChat = {{Role::kUser, "<image>\nWhat?"},
                                  {Role::kUser, "And?"},
                                  {Role::kAssistant, ""},
                                  {Role::kUser, "?"},
-                                 {Role::kAssistant, "No.", false},
+                                 {Role::kAssistant, "No.", 0},
                                  {Role::kUser, "!"},
                                  {Role::kAssistant, "Yes."}};
 

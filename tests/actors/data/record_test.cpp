@@ -53,25 +53,62 @@ TEST_CASE("D19: both spellings of turns give the same record") {
   }
 }
 
-TEST_CASE("An answer's mark says whether it is learned, in each spelling; other marks are refused") {
-  const auto trained = [](const std::string& mark) {
+TEST_CASE("An answer's mark says what it counts in the loss, in each spelling; other marks are refused") {
+  const auto weight = [](const std::string& mark) {
     return good(with_turns(R"({"from": "human", "value": "q"}, {"from": "gpt", "value": "a", )" + mark + "}"))
         .turns[1]
-        .trained;
+        .weight;
   };
   for (const char* mark : {R"("loss": false)", R"("loss_scale": 0.0)", R"("weight": 0)", R"("loss": 0, "weight": 0)"})
-    CHECK_FALSE(trained(mark));
+    CHECK(weight(mark) == 0);
   for (const char* mark : {R"("loss": true)", R"("loss_scale": 1.0)", R"("weight": 1)", R"("loss": null)", R"("x": 0)"})
-    CHECK(trained(mark));
+    CHECK(weight(mark) == 1);
+  CHECK(weight(R"("loss_scale": 0.5)") == 0.5F);
+  CHECK(weight(R"("loss_scale": 0.5, "weight": 0.5)") == 0.5F);
+  CHECK(weight(R"("weight": 1000)") == 1000);
+  CHECK(weight(R"("weight": 1e-300)") > 0);
   const auto marked = [](const std::string& question, const std::string& answer) {
     return with_turns(R"({"from": "human", "value": "q")" + question + R"(}, {"from": "gpt", "value": "a")" + answer +
                       "}");
   };
-  CHECK(says(marked("", R"(, "loss_scale": 0.5)"), "turn 2: 'loss_scale' is '0.5'"));
+  CHECK(says(marked("", R"(, "loss_scale": -0.5)"), "turn 2: 'loss_scale' is '-0.5'"));
+  CHECK(says(marked("", R"(, "loss_scale": 1001)"), "numbers up to 1000"));
+  CHECK(says(marked("", R"(, "loss_scale": 1e999)"), "1e999"));
   CHECK(says(marked("", R"(, "loss": "false")"), "'loss'"));
   CHECK(says(marked("", R"(, "loss": true, "weight": 0)"), "'loss' and 'weight' differ"));
   CHECK(says(marked(R"(, "loss": true)", ""), "only answers are learned"));
+  CHECK(says(marked(R"(, "loss": 0.25)", ""), "only answers are learned"));
   CHECK(good(marked(R"(, "loss": false)", "")).turns.size() == 2);
+}
+
+TEST_CASE("A record's own weight, under the key that the spec names, multiplies those of its answers") {
+  const std::string json =
+      R"({"importance": 0.5, "messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a", "weight": 3},
+          {"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]})";
+  RecordSpelling spelling;
+  Record plain, weighted;
+  REQUIRE(parse_record(json, plain, spelling).ok());
+  CHECK(plain.turns[3].weight == 1);
+  spelling.columns["record_weight"] = "importance";
+  REQUIRE(parse_record(json, weighted, spelling).ok());
+  CHECK(weighted.turns[1].weight == 1.5F);
+  CHECK(weighted.turns[3].weight == 0.5F);
+  const Status refused = parse_record(R"({"importance": "high", "query": "q", "response": "a"})", plain, spelling);
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().message.find("key 'importance' is '\"high\"'") != std::string::npos);
+}
+
+TEST_CASE("D19: tools' turns stand between answers, any number of them") {
+  const std::string q = R"({"role": "user", "content": "q"})", a = R"({"role": "assistant", "content": "a"})",
+                    t = R"({"role": "tool", "content": "t"})";
+  const auto of = [](const std::string& turns) { return "{\"messages\": [" + turns + "]}"; };
+  const auto record = good(of(q + "," + a + "," + t + "," + t + "," + a + "," + q + "," + a));
+  REQUIRE(record.turns.size() == 7);
+  CHECK(record.turns[3].role == Role::kTool);
+  CHECK(says(of(t + "," + a), "starts with a tool's turn"));
+  CHECK(says(of(q + "," + t + "," + a), "tool's turn behind a question"));
+  CHECK(says(of(q + "," + a + "," + t + "," + q + "," + a), "question behind a tool's turn"));
+  CHECK(says(of(q + "," + a + "," + t), "ends with a tool's turn"));
 }
 
 TEST_CASE("D02, D03: one image as a string, as a list and under the alias are the same") {

@@ -29,10 +29,16 @@ struct Expected {
   at::Tensor losses, hidden_gradient, weight_gradient;
 };
 
-Expected expected_of(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets, double scale) {
+Expected expected_of(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets, double scale,
+                     const at::Tensor& loss_weights = {}) {
   const at::Tensor log_probability = at::log_softmax(hidden.mm(weight.t()), 1);
-  const at::Tensor d = log_probability.exp().sub(at::one_hot(targets, weight.size(0))).mul(scale);
-  return {log_probability.gather(1, targets.unsqueeze(1)).squeeze(1).neg(), d.mm(weight), d.t().mm(hidden)};
+  at::Tensor d = log_probability.exp().sub(at::one_hot(targets, weight.size(0))).mul(scale);
+  at::Tensor losses = log_probability.gather(1, targets.unsqueeze(1)).squeeze(1).neg();
+  if (loss_weights.defined()) {
+    d = d.mul(loss_weights.unsqueeze(1));
+    losses = losses.mul(loss_weights);
+  }
+  return {losses, d.mm(weight), d.t().mm(hidden)};
 }
 
 /// All ranks' answers, put together.
@@ -42,7 +48,7 @@ struct Answer {
 };
 
 Answer run_head(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets, int tp,
-                int64_t chunk_bytes, bool predictions = false) {
+                int64_t chunk_bytes, bool predictions = false, const at::Tensor& loss_weights = {}) {
   Answer answer;
   answer.ranks.resize(static_cast<size_t>(tp));
   answer.hidden_gradient = at::zeros_like(hidden);
@@ -53,6 +59,7 @@ Answer run_head(const at::Tensor& hidden, const at::Tensor& weight, const at::Te
     TextHeadInput input;
     input.hidden = hidden;
     input.targets = targets;
+    input.loss_weights = loss_weights;
     input.first_token = std::min(vocabulary, share * world.rank());
     input.tokens = std::min(vocabulary, input.first_token + share) - input.first_token;
     input.weight.weight = at::ones({share, hidden.size(1)}).mul_(9);
@@ -77,23 +84,25 @@ Answer run_head(const at::Tensor& hidden, const at::Tensor& weight, const at::Te
 TEST_CASE("the head's loss and gradients do not depend on the chunk size or on the ranks that share the vocabulary") {
   const at::Tensor hidden = at::randn({23, 8}), weight = at::randn({13, 8});
   const at::Tensor targets = at::arange(23, at::kLong).remainder(13);
-  const Expected expected = expected_of(hidden, weight, targets, 0.25);
-  for (const int tp : {1, 2, 3, 5}) {  // with 5 ranks the last one's rows are 12 and two of padding
-    for (const int64_t chunk_bytes : {1, 200, 1 << 20}) {
-      INFO("tp " << tp << " chunk " << chunk_bytes);
-      const Answer answer = run_head(hidden, weight, targets, tp, chunk_bytes);
-      for (const TextHeadOutput& rank : answer.ranks) {
-        REQUIRE(rank.losses == answer.ranks[0].losses);
-        REQUIRE(rank.losses.size() == 23);
-        CHECK(rank.correct == answer.ranks[0].correct);
+  const at::Tensor some_count_more = at::arange(23, at::kFloat).remainder(4).mul(0.75);
+  for (const at::Tensor& loss_weights : {at::Tensor(), some_count_more})
+    for (const int tp : {1, 2, 3, 5}) {  // with 5 ranks the last one's rows are 12 and two of padding
+      for (const int64_t chunk_bytes : {1, 200, 1 << 20}) {
+        INFO("tp " << tp << " chunk " << chunk_bytes << (loss_weights.defined() ? " weighted" : ""));
+        const Expected expected = expected_of(hidden, weight, targets, 0.25, loss_weights);
+        const Answer answer = run_head(hidden, weight, targets, tp, chunk_bytes, false, loss_weights);
+        for (const TextHeadOutput& rank : answer.ranks) {
+          REQUIRE(rank.losses == answer.ranks[0].losses);
+          REQUIRE(rank.losses.size() == 23);
+          CHECK(rank.correct == answer.ranks[0].correct);
+        }
+        for (size_t i = 0; i < 23; ++i)
+          CHECK(answer.ranks[0].losses[i] ==
+                Approx(expected.losses[static_cast<int64_t>(i)].item<double>()).epsilon(1e-5).margin(kLogitError));
+        CHECK(relative_difference(answer.hidden_gradient, expected.hidden_gradient) < 1e-5);
+        CHECK(relative_difference(answer.weight_gradient, expected.weight_gradient) < 1e-5);
       }
-      for (size_t i = 0; i < 23; ++i)
-        CHECK(answer.ranks[0].losses[i] ==
-              Approx(expected.losses[static_cast<int64_t>(i)].item<double>()).epsilon(1e-5).margin(kLogitError));
-      CHECK(relative_difference(answer.hidden_gradient, expected.hidden_gradient) < 1e-5);
-      CHECK(relative_difference(answer.weight_gradient, expected.weight_gradient) < 1e-5);
     }
-  }
 }
 
 TEST_CASE("a rank whose vocabulary rows are all padding takes part") {
