@@ -5,14 +5,12 @@
 #include <string_view>
 #include <vector>
 
+#include "actors/data/record_table.h"
 #include "base/config/job_spec.h"
 #include "base/result.h"
 #include "base/text_place.h"
 
 namespace troupe {
-
-enum class Role { kSystem, kUser, kAssistant, kTool };
-const char* role_name(Role role);  // as the chat form spells it
 
 struct Turn {
   Role role;

@@ -31,17 +31,17 @@ const std::vector<ColumnRow>& columns() {
 }
 
 struct SpeakerRow {
-  Speaker speaker;
+  Role role;
   const char* name;  // in the spec's `roles`
   std::vector<std::string> words;
 };
 
 const std::vector<SpeakerRow>& speakers() {
   static const std::vector<SpeakerRow> table{
-      {Speaker::kUser, "user", {"human", "user"}},
-      {Speaker::kAssistant, "assistant", {"gpt", "assistant"}},
-      {Speaker::kSystem, "system", {"system"}},
-      {Speaker::kTool, "tool", {"tool"}},
+      {Role::kUser, "user", {"human", "user"}},
+      {Role::kAssistant, "assistant", {"gpt", "assistant"}},
+      {Role::kSystem, "system", {"system"}},
+      {Role::kTool, "tool", {"tool"}},
   };
   return table;
 }
@@ -65,6 +65,20 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kRefused
 
 }  // namespace
 
+const char* role_name(Role role) {
+  switch (role) {
+    case Role::kSystem:
+      return "system";
+    case Role::kUser:
+      return "user";
+    case Role::kAssistant:
+      return "assistant";
+    case Role::kTool:
+      return "tool";
+  }
+  return "?";
+}
+
 std::vector<std::string> keys_of(Column column, const RecordSpelling& spelling) {
   for (const auto& row : columns()) {
     if (row.column != column) continue;
@@ -78,9 +92,9 @@ SpeakerWord speaker_of(const std::string& word, const RecordSpelling& spelling) 
   std::string name;
   if (const auto named = spelling.roles.find(word); named != spelling.roles.end()) name = named->second;
   for (const auto& row : speakers()) {
-    if (!name.empty() && name == row.name) return {true, row.speaker};
+    if (!name.empty() && name == row.name) return {true, row.role};
     for (const auto& known : row.words)
-      if (name.empty() && known == word) return {true, row.speaker};
+      if (name.empty() && known == word) return {true, row.role};
   }
   return {};
 }

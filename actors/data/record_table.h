@@ -24,14 +24,15 @@ enum class Column {
   kWeight,
   kRecordWeight
 };
-enum class Speaker { kSystem, kUser, kAssistant, kTool };
+enum class Role { kSystem, kUser, kAssistant, kTool };
+const char* role_name(Role role);  // as the chat form spells it
 
 /// The keys that may hold `column`, in the order in which they are looked for; one key when the source names it.
 std::vector<std::string> keys_of(Column column, const RecordSpelling& spelling);
 /// Who a word names: `known` is false for any other word.
 struct SpeakerWord {
   bool known = false;
-  Speaker speaker = Speaker::kUser;
+  Role role = Role::kUser;
 };
 SpeakerWord speaker_of(const std::string& word, const RecordSpelling& spelling);
 /// The words that name a speaker in this source, for messages.

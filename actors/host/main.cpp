@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "actors/bench/boundary_bench.h"
+#include "actors/bench/feed_bench.h"
 #include "actors/bench/pipeline_bench.h"
 #include "actors/bench/step_bench.h"
 #include "actors/calls/serve.h"
@@ -72,8 +73,10 @@ struct Bench {
   std::string_view name;
   int (*run)(int argc, char** argv);
 };
-constexpr Bench kBenches[] = {
-    {"boundary", boundary_bench_command}, {"pipeline", pipeline_bench_command}, {"step", step_bench_command}};
+constexpr Bench kBenches[] = {{"boundary", boundary_bench_command},
+                              {"feed", feed_bench_command},
+                              {"pipeline", pipeline_bench_command},
+                              {"step", step_bench_command}};
 
 int bench_command(int argc, char** argv) {
   const std::string name = argc > 2 ? argv[2] : "";

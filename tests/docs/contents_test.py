@@ -20,7 +20,7 @@ def missing(name, page, what, wanted):
 def command_line(root):
     name = "docs/command-line.md"
     page, source = (root / name).read_text(), (root / "cli/main.cpp").read_text()
-    bench = "".join((root / f"actors/bench/{name}_bench.cpp").read_text() for name in ("step", "boundary", "pipeline"))
+    bench = "".join((root / f"actors/bench/{name}_bench.cpp").read_text() for name in ("step", "boundary", "feed", "pipeline"))
     bench += "".join((root / f"cli/bench_{name}.cpp").read_text() for name in ("calls", "dispatch"))
     verbs = set(re.findall(r'add_subcommand\("(\w+)"', source)) | set(re.findall(r'\{"(\w+)", "[^"]+"\}', source))
     flags = set(re.findall(r'add_(?:option|flag)\("(--[\w-]+)"', source + bench))
