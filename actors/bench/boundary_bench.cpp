@@ -24,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 using nlohmann::json;
 
 constexpr size_t kMiB = size_t{1} << 20;
-constexpr int kRepeats = 3;
+constexpr int kRepeats = 5;
 
 /// A row of the table: a channel and the settings of raw UCX that it is measured beside.
 struct Contender {

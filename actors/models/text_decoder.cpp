@@ -264,7 +264,7 @@ at::Tensor QwenTextDecoder::next_tokens(const TextUnitBatch& batch, const at::Te
   TextUnitBatch ends = batch;
   Indices rows;
   ends.loss_samples.clear();
-  ends.loss_weights = {};
+  ends.loss_weights = at::Tensor();
   for (size_t i = 0; i + 1 < batch.sequence_starts.size(); ++i) {
     TROUPE_CHECK(batch.sequence_starts[i] < batch.sequence_starts[i + 1]);
     rows.push_back(batch.sequence_starts[i + 1] - 1);
