@@ -16,8 +16,8 @@ std::string pid_namespace() {
   return length > 0 ? std::string(name, static_cast<size_t>(length)) : "-";
 }
 
-/// In clock ticks since the boot; empty when there is no such process. With the pid it names a process for good.
-std::string start_time(int pid) {
+/// What proc(5) numbers as `number` in a process's stat, from 3 on; empty when there is no such process.
+std::string stat_field(int pid, int number) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string line;
   std::getline(file, line);
@@ -25,9 +25,12 @@ std::string start_time(int pid) {
   if (name_end == std::string::npos) return "";
   std::istringstream fields(line.substr(name_end + 1));
   std::string field;
-  for (int number = 3; number <= 22; ++number) fields >> field;
+  for (int at = 3; at <= number; ++at) fields >> field;
   return field;
 }
+
+/// In clock ticks since the boot; empty when there is no such process. With the pid it names a process for good.
+std::string start_time(int pid) { return stat_field(pid, 22); }
 
 }  // namespace
 
@@ -55,5 +58,7 @@ Result<int> watch_process(const std::string& process) {
   if (descriptor >= 0) close(descriptor);
   return unavailable("process " + std::to_string(pid) + " has ended");
 }
+
+bool is_stopped(int pid) { return stat_field(pid, 3) == "T"; }
 
 }  // namespace troupe

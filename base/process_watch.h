@@ -16,4 +16,8 @@ std::string own_process();
 /// here (another machine or container, or this very process). Unavailable: it has ended already.
 Result<int> watch_process(const std::string& process);
 
+/// Whether a process stands still by SIGSTOP, SIGTSTP or their like; false too for one that a debugger holds, and when
+/// there is none.
+bool is_stopped(int pid);
+
 }  // namespace troupe

@@ -54,6 +54,7 @@ class WorkerStream final : public StreamPeer<wire::WorkerMessage, wire::WorkerCo
         exit.step = exited.step();
         exit.instruction = exited.instruction();
         exit.rank = exited.rank();
+        exit.stopped_ms = exited.stopped_ms();
         driver_.process_exited(exited.incarnation(), std::move(exit), exited.group());
         break;
       }

@@ -85,6 +85,9 @@ std::string Blame::describe(int slot, const Evidence& evidence) const {
     what += "was lost with its worker: node " + evidence.lost_node + " no longer answers";
   } else if (evidence.error) {
     what += "failed";
+  } else if (evidence.exit && evidence.exit->stopped_ms > 0) {
+    what += "stood still for " + std::to_string(evidence.exit->stopped_ms / 1000) +
+            " s (stopped by SIGSTOP or its like) and was ended, since its peers waited for it";
   } else if (evidence.exit && evidence.exit->signal != 0) {
     what += signal_text(evidence.exit->signal);
   } else if (evidence.exit) {
@@ -132,10 +135,11 @@ Verdict Blame::verdict() const {
     verdict.error = make_error(evidence.error->code, "");
     verdict.error.cause = std::make_shared<const Error>(*evidence.error);
   } else {
-    verdict.kind = !evidence.lost_node.empty()  ? "worker_lost"
-                   : !evidence.exit             ? "host_silent"
-                   : evidence.exit->signal != 0 ? "host_killed"
-                                                : "host_exited";
+    verdict.kind = !evidence.lost_node.empty()     ? "worker_lost"
+                   : !evidence.exit                ? "host_silent"
+                   : evidence.exit->stopped_ms > 0 ? "host_stopped"
+                   : evidence.exit->signal != 0    ? "host_killed"
+                                                   : "host_exited";
     verdict.error = make_error(ErrorCode::kUnavailable, "");
   }
   if (evidence.rank == Class::kPointer && !complete()) message += "; no word from " + silent();

@@ -79,3 +79,19 @@ TEST_CASE("What cannot be watched from here is not") {
   CHECK(watch_process("another-boot " + name_space + " " + pid + " " + start).value() == -1);
   CHECK(watch_process(boot + " pid:[1] " + pid + " " + start).value() == -1);
 }
+
+TEST_CASE("A process that was stopped is told from one that runs and from one that is gone") {
+  Child child;
+  CHECK_FALSE(is_stopped(child.pid));
+  kill(child.pid, SIGSTOP);
+  int status = 0;
+  REQUIRE(waitpid(child.pid, &status, WUNTRACED) == child.pid);
+  REQUIRE(WIFSTOPPED(status));
+  CHECK(is_stopped(child.pid));
+  kill(child.pid, SIGCONT);
+  REQUIRE(waitpid(child.pid, &status, WCONTINUED) == child.pid);
+  CHECK_FALSE(is_stopped(child.pid));
+  const int pid = child.pid;
+  child.end();
+  CHECK_FALSE(is_stopped(pid));
+}

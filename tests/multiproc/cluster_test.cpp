@@ -71,6 +71,28 @@ TEST_CASE("A worker that is killed ends the job with its node named") {
   CHECK(result["cause"]["kind"] == "worker_lost");
 }
 
+TEST_CASE("A host that is stopped ends the job within its lease and a second, named as stopped") {
+  Sandbox box;
+  box.script("steps 100000\nstep_ms 20\n");
+  const std::string manifest = box.manifest("local", "timeouts: {lease: 2s}\n");
+  const int pid = box.start({"run", box.path("job.yaml"), "--run-dir", box.path("run"), "--cluster", manifest});
+  REQUIRE(eventually([&] { return box.text("run/metrics.jsonl").find('\n') != std::string::npos; }));
+  const auto hosts = host_pids(box);
+  REQUIRE(hosts.size() == 2);
+  const auto before = std::chrono::steady_clock::now();
+  box.signal_alone(hosts[1], SIGSTOP);
+  const Ended run = box.wait(pid, seconds(25));
+  INFO(run.output);
+  CHECK(run.code == 1);
+  // The job's end and the end of the programs are in it too.
+  CHECK(std::chrono::steady_clock::now() - before < seconds(2 + 1 + 4));
+  const auto result = box.json("run/result.json");
+  CHECK(result["cause"]["kind"] == "host_stopped");
+  CHECK(result["cause"]["node"] == "b");
+  CHECK(std::string(result["cause"]["message"]).find("SIGSTOP") != std::string::npos);
+  for (int host : hosts) CHECK_FALSE(alive(host));
+}
+
 TEST_CASE("Missing workers are named by node and address after the register time") {
   Sandbox box;
   const std::string manifest = box.manifest("manual", "timeouts: {register: 4s}\n");

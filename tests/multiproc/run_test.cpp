@@ -20,16 +20,6 @@ std::string socket_folder(const Sandbox& box) {
 
 bool step_done(const Sandbox& box) { return box.text("run/metrics.jsonl").find('\n') != std::string::npos; }
 
-std::vector<int> host_pids(const Sandbox& box) {
-  std::vector<int> pids;
-  for (const auto& event : box.json_lines("run/events.jsonl"))
-    if (event["kind"] == "spawned")
-      for (const auto& host : event["hosts"]) pids.push_back(host["pid"]);
-  return pids;
-}
-
-bool alive(int pid) { return ::kill(pid, 0) == 0; }
-
 }  // namespace
 
 TEST_CASE("A run of two groups ends with exit code 0 and every file of the run folder") {

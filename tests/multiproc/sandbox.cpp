@@ -162,4 +162,14 @@ std::vector<int> processes_with(const std::string& text) {
   return found;
 }
 
+std::vector<int> host_pids(const Sandbox& box) {
+  std::vector<int> pids;
+  for (const auto& event : box.json_lines("run/events.jsonl"))
+    if (event["kind"] == "spawned")
+      for (const auto& host : event["hosts"]) pids.push_back(host["pid"]);
+  return pids;
+}
+
+bool alive(int pid) { return ::kill(pid, 0) == 0; }
+
 }  // namespace troupe::test

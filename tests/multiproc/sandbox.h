@@ -63,5 +63,8 @@ class Sandbox {
 bool eventually(const std::function<bool()>& condition, std::chrono::seconds deadline = std::chrono::seconds(20));
 /// Processes whose command line contains `text`.
 std::vector<int> processes_with(const std::string& text);
+/// The hosts of the run in the folder `run`, in the order of their slots.
+std::vector<int> host_pids(const Sandbox& box);
+bool alive(int pid);
 
 }  // namespace troupe::test

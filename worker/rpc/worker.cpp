@@ -9,6 +9,7 @@
 #include <random>
 
 #include "base/loop/owner_loop.h"
+#include "base/process_watch.h"
 #include "proto/page/progress_page.h"
 #include "proto/rpc/channel.h"
 #include "proto/rpc/control.grpc.pb.h"
@@ -25,6 +26,9 @@ using std::chrono::milliseconds;
 constexpr milliseconds kTick{100};
 constexpr milliseconds kShutdownGrace{1000};
 constexpr milliseconds kRetry{200};
+/// A host that stands still so long, or for a lease if that is less, is ended.
+constexpr milliseconds kMostStopped{10000};
+constexpr milliseconds kBetweenLooks{500};
 
 std::string fresh_incarnation() {
   std::random_device device;
@@ -184,6 +188,8 @@ class WorkerDaemon final : public Worker {
           served.refused = from_message(command.welcome().error());
         else
           served.welcomed = true;
+        const milliseconds lease(command.welcome().lease_ms());
+        loop_.post([this, lease] { stopped_limit_ = std::min(lease, kMostStopped); });
       } else if (command.body_case() == wire::WorkerCommand::kLeave) {
         served.left = true;
       } else {
@@ -287,6 +293,7 @@ class WorkerDaemon final : public Worker {
     out.set_incarnation(exit.incarnation);
     out.set_exit_code(exit.exit_code);
     out.set_signal(exit.signal);
+    out.set_stopped_ms(static_cast<uint32_t>(exit.stopped.count()));
     out.set_group(-1);
     if (at != running_.end() && at->second.page) {
       const Progress progress = at->second.page->read();
@@ -314,6 +321,10 @@ class WorkerDaemon final : public Worker {
     apply(table_.tick(now));
     for (auto& [incarnation, running] : running_)
       if (running.tail) forward_lines(incarnation, *running.tail);
+    if (now - last_look_ >= kBetweenLooks) {
+      last_look_ = now;
+      for (const int pid : table_.pids()) apply(table_.looked_at(pid, is_stopped(pid), stopped_limit_, now));
+    }
     if (now - last_heartbeat_ >= milliseconds(1000)) {
       last_heartbeat_ = now;
       for (const auto& [incarnation, running] : running_) cap_log(running.log_path, options_.log_cap_bytes);
@@ -344,7 +355,8 @@ class WorkerDaemon final : public Worker {
   // Owned by the loop.
   ProcessTable table_;
   std::map<std::string, Running> running_;
-  Clock::time_point last_heartbeat_;
+  Clock::time_point last_heartbeat_, last_look_;
+  milliseconds stopped_limit_ = kMostStopped;
 
   std::unique_ptr<Spawner> spawner_;
   OwnerLoop loop_;  // last: its thread ends before what it owns

@@ -1,5 +1,6 @@
 #include "worker/supervision/process_table.h"
 
+#include <algorithm>
 #include <csignal>
 
 namespace troupe::worker {
@@ -27,7 +28,8 @@ std::vector<ProcessEffect> ProcessTable::terminate_all(std::chrono::milliseconds
 std::vector<ProcessEffect> ProcessTable::reaped(int pid, int exit_code, int signal) {
   for (auto at = processes_.begin(); at != processes_.end(); ++at) {
     if (at->second.pid != pid) continue;
-    ReportExit report{at->first, pid, exit_code, signal};
+    ReportExit report{at->first, pid, exit_code, signal, {}};
+    if (at->second.ended_for_that) report.stopped = at->second.stopped;
     processes_.erase(at);
     return {std::move(report)};
   }
@@ -42,6 +44,33 @@ std::vector<ProcessEffect> ProcessTable::tick(Time now) {
     effects.push_back(SendSignal{incarnation, process.pid, SIGKILL});
   }
   return effects;
+}
+
+std::vector<ProcessEffect> ProcessTable::looked_at(int pid, bool stopped, std::chrono::milliseconds limit, Time now) {
+  constexpr std::chrono::seconds kMostBetweenLooks{1};
+  for (auto& [incarnation, process] : processes_) {
+    if (process.pid != pid) continue;
+    if (process.killed) return {};
+    if (!stopped) {
+      process.seen_stopped.reset();
+      process.stopped = std::chrono::milliseconds(0);
+      return {};
+    }
+    if (process.seen_stopped)
+      process.stopped += std::chrono::duration_cast<std::chrono::milliseconds>(
+          std::min<Time::duration>(now - *process.seen_stopped, kMostBetweenLooks));
+    process.seen_stopped = now;
+    if (process.stopped < limit) return {};
+    process.killed = process.ended_for_that = true;
+    return {SendSignal{incarnation, pid, SIGKILL}};
+  }
+  return {};
+}
+
+std::vector<int> ProcessTable::pids() const {
+  std::vector<int> pids;
+  for (const auto& [incarnation, process] : processes_) pids.push_back(process.pid);
+  return pids;
 }
 
 std::optional<ProcessTable::Time> ProcessTable::next_deadline() const {

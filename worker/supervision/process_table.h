@@ -22,6 +22,7 @@ struct ReportExit {
   int pid;
   int exit_code;
   int signal;
+  std::chrono::milliseconds stopped{0};  // how long it had stood still when it was ended for that
 };
 using ProcessEffect = std::variant<SendSignal, ReportExit>;
 
@@ -37,6 +38,11 @@ class ProcessTable {
   /// `pid` was reaped.
   std::vector<ProcessEffect> reaped(int pid, int exit_code, int signal);
   std::vector<ProcessEffect> tick(Time now);
+  /// Whether `pid` was found stopped at `now`; to be told every second or more often. SIGKILL once it has been for
+  /// `limit`: its peers wait for it. Of a gap between two looks a second counts, since then the worker itself stood
+  /// still.
+  std::vector<ProcessEffect> looked_at(int pid, bool stopped, std::chrono::milliseconds limit, Time now);
+  std::vector<int> pids() const;
   std::optional<Time> next_deadline() const;
   bool empty() const { return processes_.empty(); }
 
@@ -45,6 +51,9 @@ class ProcessTable {
     int pid = 0;
     std::optional<Time> kill_at;
     bool killed = false;
+    std::optional<Time> seen_stopped;
+    std::chrono::milliseconds stopped{0};
+    bool ended_for_that = false;
   };
   std::map<std::string, Process> processes_;
 };

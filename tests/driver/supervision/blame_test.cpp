@@ -53,6 +53,19 @@ TEST_CASE("A killed host outranks the errors of those who lost it, in any order 
     CHECK(text.find(part) != std::string::npos);
 }
 
+TEST_CASE("A host that was ended because it stood still is named as such, not as killed") {
+  Blame blame(three());
+  blame.host_error(0, unavailable("peer closed"), at(0));
+  HostExit exit = killed(SIGKILL);
+  exit.stopped_ms = 5499;
+  blame.host_exited(1, exit, at(1));
+  const Verdict verdict = blame.verdict();
+  CHECK(verdict.kind == "host_stopped");
+  for (const char* part : {"rank 1 of group vision", "pid 4711", "stood still for 5 s", "SIGSTOP", "step 12"})
+    CHECK(verdict.error.message.find(part) != std::string::npos);
+  CHECK(verdict.error.message.find("memory") == std::string::npos);
+}
+
 TEST_CASE("A rank's own error outranks errors that point at a peer") {
   Blame blame(three());
   blame.host_error(0, unavailable("peer vision/1 closed"), at(0));
