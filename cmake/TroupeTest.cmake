@@ -40,7 +40,7 @@ function(troupe_links_to target pattern result)
 endfunction()
 
 function(troupe_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "THREAD_SANITIZER" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 60)
   endif()
@@ -63,7 +63,8 @@ function(troupe_test name)
   endif()
   if(TROUPE_SANITIZE MATCHES "thread")
     # The thread sanitizer sees no synchronisation inside LibTorch and gRPC, which are not built with it: a correct gRPC hello gives
-    # ninety reports. The label `tsan` is on the programs of one process without the two; `ctest --preset tsan` runs it.
+    # ninety reports. The label `tsan` is on the programs of one process without the two, and on those that ask for it (THREAD_SANITIZER: the
+    # suppressions cover what LibTorch itself does); `ctest --preset tsan` runs it.
     set(_foreign FALSE)
     foreach(_library IN LISTS ARG_LINK)
       troupe_links_to(${_library} "^(LibTorch|gRPC)::" _one)
@@ -71,7 +72,7 @@ function(troupe_test name)
         set(_foreign TRUE)
       endif()
     endforeach()
-    if(NOT _foreign AND NOT "multiproc" IN_LIST ARG_LABELS)
+    if(ARG_THREAD_SANITIZER OR NOT _foreign AND NOT "multiproc" IN_LIST ARG_LABELS)
       set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS};tsan")
       add_dependencies(troupe_tsan_tests ${name})
     endif()
