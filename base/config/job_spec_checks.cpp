@@ -170,7 +170,8 @@ void check_data(const JobSpec& spec, const Section& root) {
   if (!data.has("sources") && !data.has("synthetic"))
     root.fail("data", "has no records; valid: sources: [{path: FILE}], or synthetic: {...}");
   if (data.has("sources") && data.has("synthetic")) data.fail("synthetic", "excludes 'sources'; valid: one of the two");
-  if (data.has("sources") && d.sources.empty() && data.find("sources")->items.empty())
+  if (data.has("sources") && d.sources.empty() && data.find("sources")->items.empty() &&
+      !data.find("sources")->is_map())
     data.fail("sources", "is empty; valid: at least one {path: FILE}");
   if (d.synthetic) check_synthetic_count(spec, data.section("synthetic"), root.section("training"));
   if (d.min_pixels && d.max_pixels && *d.min_pixels > *d.max_pixels)

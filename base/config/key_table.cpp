@@ -78,9 +78,12 @@ void KeyTable::check(const YamlNode& root, Diagnostics& diagnostics) const {
 
 void KeyTable::check_node(const YamlNode& node, const std::string& pattern, const std::string& shown,
                           Diagnostics& diagnostics) const {
-  for (const YamlEntry& e : node.entries) check_entry(e, pattern, shown, diagnostics);
+  // A mapping where a list of them is due: its reader says so, and no key of it is to blame.
+  const bool list_is_due = is_prefix(joined(pattern, "[]"));
+  for (const YamlEntry& e : node.entries)
+    if (!list_is_due) check_entry(e, pattern, shown, diagnostics);
   for (size_t i = 0; i < node.items.size(); ++i)
-    if (is_prefix(joined(pattern, "[]")))
+    if (list_is_due)
       check_node(node.items[i], joined(pattern, "[]"), shown + "[" + std::to_string(i) + "]", diagnostics);
 }
 

@@ -80,6 +80,8 @@ class EndToEnd(unittest.TestCase):
     def run_job(self, name, *arguments, **changes):
         run = self.folder / name
         self.troupe("run", self.write(name + ".yaml", **changes), "--run-dir", run, *arguments)
+        for log in (run / "logs").glob("*.log"):  # a library that takes a setting amiss says so and goes on
+            self.assertNotRegex(log.read_text(errors="replace"), r"(?m)^.*\bUCX\s+(WARN|ERROR)\b.*$|\[[WE]\d* .*")
         return run
 
     def metrics(self, run):

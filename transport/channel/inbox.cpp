@@ -150,6 +150,12 @@ void Inbox::lose(SlotId peer, const std::string& reason) {
   changed();
 }
 
+std::optional<std::string> Inbox::loss_of(SlotId peer) const {
+  std::lock_guard lock(mutex_);
+  const auto lost = lost_.find(peer);
+  return lost == lost_.end() ? std::nullopt : std::optional(lost->second);
+}
+
 void Inbox::abort() {
   std::vector<Payload> dropped;
   {

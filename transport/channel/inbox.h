@@ -52,6 +52,8 @@ class Inbox {
   uint64_t changes() const { return changes_.load(); }
 
   void lose(SlotId peer, const std::string& reason);
+  /// Why the peer is lost, if it is.
+  std::optional<std::string> loss_of(SlotId peer) const;
   void abort();
   /// Aborted, or `peer` lost: the error that says so.
   Status usable(SlotId peer, const MessageTag& tag) const;

@@ -14,6 +14,7 @@ enum class WireKind : uint32_t {
   kRelease,      // tickets follow, 8 bytes each: the receiver has let go of these messages
   kStalled,      // the sender waits for tickets
   kWant,         // the receiver waits for the message with this tag
+  kHello,        // the first message to a peer, behind what the transport says to connect
 };
 
 /// What goes in front of every message's bytes, in the memory form of the machine: both ends run the same build on one

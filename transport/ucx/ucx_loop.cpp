@@ -26,7 +26,6 @@ constexpr microseconds kOthersProgress{300};
 constexpr milliseconds kAskAfter{1};
 /// With several sleeping drivers one may take another's wake-up, so none sleeps longer than this.
 constexpr milliseconds kSharedSleep{5};
-constexpr milliseconds kShutdownGrace{500};
 constexpr size_t kRetainedBytes = size_t{512} << 20;
 constexpr size_t kSegmentBytes = size_t{2} << 30;
 /// What UCX puts into one piece over TCP: its own 8 KiB costs a call of the system for each, and nearly half the speed
@@ -235,21 +234,41 @@ void UcxLoop::run() {
   shut_down();
 }
 
-Status UcxLoop::wait_connected(std::chrono::milliseconds timeout) {
-  const auto waiting = [](const Peer& peer) { return !peer.connected; };
-  const auto settled = [&] { return peers_where(waiting).empty() || !inbox_.usable(SlotId(-1), {}).ok(); };
-  if (!drive_until(Clock::now() + timeout, settled)) {
-    return deadline_exceeded("slots " + peers_where(waiting) + " did not answer slot " +
-                             std::to_string(options_.self.value) + " within " + std::to_string(timeout.count()) +
-                             " ms");
+template <typename Act>
+void UcxLoop::for_each_open_peer(const Act& act) {
+  std::lock_guard lock(mutex_);
+  for (auto& [slot, peer] : peers_) {
+    if (peer->endpoint != nullptr) act(*peer);
+  }
+}
+
+Status UcxLoop::wait_for_all(Clock::time_point until, bool (*lacks)(const Peer&)) {
+  const auto settled = [&] { return peers_where(lacks).empty() || !inbox_.usable(SlotId(-1), {}).ok(); };
+  if (!drive_until(until, settled)) {
+    return deadline_exceeded("slots " + peers_where(lacks) + " did not answer slot " +
+                             std::to_string(options_.self.value) + " in time");
   }
   TROUPE_RETURN_IF_ERROR(inbox_.usable(SlotId(-1), {}));
   std::lock_guard lock(mutex_);
   for (const auto& [slot, peer] : peers_) {
-    if (!peer->connected)
+    if (lacks(*peer))
       return unavailable("slot " + std::to_string(slot.value) + " went away while slot " +
                          std::to_string(options_.self.value) + " connected to it (" + peer->failure + ")");
   }
+  return {};
+}
+
+/// A peer's hello comes behind what its transport says to connect, which this side has answered then; the flush waits
+/// for that answer to leave. From then on nothing of connecting is under way: UCX 1.13 ends the process when it finds
+/// such a message on a connection that a death has cut.
+Status UcxLoop::wait_connected(milliseconds timeout) {
+  const auto until = Clock::now() + timeout;
+  TROUPE_RETURN_IF_ERROR(wait_for_all(until, [](const Peer& peer) { return !peer.connected; }));
+  for_each_open_peer([this](Peer& peer) { tell_locked(peer, WireKind::kHello, {}, nullptr); });
+  TROUPE_RETURN_IF_ERROR(wait_for_all(until, [](const Peer& peer) { return !peer.greeted; }));
+  for_each_open_peer([this](Peer& peer) { begin_flush_locked(peer); });
+  TROUPE_RETURN_IF_ERROR(wait_for_all(until, [](const Peer& peer) { return !peer.settled; }));
+  settled_.store(true);
   return {};
 }
 
@@ -264,32 +283,6 @@ Status UcxLoop::flush(milliseconds timeout) {
   return inbox_.usable(SlotId(-1), {});
 }
 
-/// Lets what is under way leave, for a bounded time, then closes by force and waits until UCX has let go of every
-/// endpoint.
-void UcxLoop::shut_down() {
-  std::lock_guard lock(mutex_);
-  const auto progress_until = [this](const auto& done) {
-    const auto deadline = Clock::now() + kShutdownGrace;
-    while (!done() && Clock::now() < deadline) progress_locked();
-  };
-  std::vector<void*> flushes;
-  for (auto& [slot, peer] : peers_) {
-    ucp_request_param_t param{};
-    void* request = peer->endpoint == nullptr ? nullptr : ucp_ep_flush_nbx(peer->endpoint, &param);
-    if (UCS_PTR_IS_PTR(request)) flushes.push_back(request);
-  }
-  const auto all_done = [](const std::vector<void*>& requests) {
-    return std::none_of(requests.begin(), requests.end(),
-                        [](void* request) { return ucp_request_check_status(request) == UCS_INPROGRESS; });
-  };
-  progress_until([&] { return all_done(flushes); });
-  for (auto& [slot, peer] : peers_) close_endpoint_locked(*peer, "this slot has closed its channel");
-  progress_until([&] { return all_done(closing_) && all_done(flushes); });
-  for (void* request : flushes) ucp_request_free(request);
-  for (void* request : closing_) ucp_request_free(request);
-  closing_.clear();
-}
-
 UcxLoop::~UcxLoop() {
   if (segment_) segment_->leave_to_readers();
   releases_->close();
@@ -297,6 +290,8 @@ UcxLoop::~UcxLoop() {
     stop_.store(true);
     background_.wake();
     thread_.join();
+    // See wait_connected: what is left of connecting cannot be told from here.
+    if (!settled_.load()) worker_->abandon();
   }
   worker_.reset();
 }

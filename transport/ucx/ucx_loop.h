@@ -44,7 +44,8 @@ class UcxLoop final : public InboxDriver {
   std::string card() const;
   /// Makes an endpoint for each peer from its card and starts the thread.
   Status start(const std::map<SlotId, std::string>& cards);
-  /// Waits until every peer has answered. DeadlineExceeded names those that did not.
+  /// Waits until nothing of connecting is under way between this slot and any peer. DeadlineExceeded names those that
+  /// did not answer. Without it the worker is left behind when the channel ends.
   Status wait_connected(std::chrono::milliseconds timeout);
   /// The peers whose segments this process reads, and the notice of a peer that it reads ours.
   std::vector<SlotId> segments_read() const;
@@ -94,6 +95,7 @@ class UcxLoop final : public InboxDriver {
   bool background_may_rest() const;
   void reap(const std::vector<SlotId>& ended);
   void shut_down();
+  Status wait_for_all(Clock::time_point until, bool (*lacks)(const Peer&));
 
   // Transfers.
   bool pump_locked(Peer& peer);
@@ -115,6 +117,8 @@ class UcxLoop final : public InboxDriver {
   void fail_locked(Peer& peer, const std::string& reason);
   void close_endpoint_locked(Peer& peer, const std::string& reason);
   std::string peers_where(bool (*holds)(const Peer&)) const;
+  template <typename Act>
+  void for_each_open_peer(const Act& act);
 
   static ucs_status_t on_message(void* self, const void* header, size_t header_bytes, void* data, size_t bytes,
                                  const ucp_am_recv_param_t* param);
@@ -135,8 +139,8 @@ class UcxLoop final : public InboxDriver {
   std::atomic<int> drivers_{0};
   std::atomic<int64_t> last_drive_{0};  // steady clock, nanoseconds
   std::atomic<bool> stop_{false};
-  std::atomic<int64_t> pending_{0};  // sends under way or waiting for credit
-  std::atomic<bool> started_{false};
+  std::atomic<int64_t> pending_{0};                    // sends under way or waiting for credit
+  std::atomic<bool> started_{false}, settled_{false};  // settled: wait_connected has succeeded
 
   mutable std::mutex mutex_;                          // everything below, and every call of UCX
   std::map<SlotId, std::unique_ptr<Peer>> peers_;     // its keys are fixed after start()

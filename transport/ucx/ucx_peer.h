@@ -22,7 +22,9 @@ struct UcxLoop::Peer {
   std::atomic<bool> reads_ours{false};
   SendGate gate;
   int under_way = 0;  // messages of the user's that UCX has; nobody waits for those of a closed endpoint
-  bool connected = false, stall_told = false, to_pump = false;
+  // Connecting: it has answered; its hello has come; what was sent to it before that has left.
+  bool connected = false, greeted = false, settled = false;
+  bool stall_told = false, to_pump = false;
   std::string failure;  // why it is to be closed
   std::vector<uint64_t> tickets;
 };

@@ -1,10 +1,15 @@
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/process_watch.h"
 #include "transport/channel/message.h"
 #include "transport/ucx/ucx_peer.h"
 
 namespace troupe {
+namespace {
+constexpr std::chrono::milliseconds kShutdownGrace{500};
+}
 
 UcxLoop::Peer::~Peer() {
   if (process >= 0) close(process);
@@ -27,14 +32,20 @@ Status UcxLoop::add_peer(SlotId slot, const std::string& card) {
     return data_loss("slot " + std::to_string(slot.value) + " left no address at the rendezvous");
   auto peer = std::make_unique<Peer>(this, slot, options_.credit_bytes);
   const auto process = watch_process(card.substr(0, first));
-  if (!process.ok()) return wrap(process.error(), "connecting to slot " + std::to_string(slot.value));
+  if (!process.ok())
+    return wrap(process.error(),
+                "slot " + std::to_string(options_.self.value) + " connecting to slot " + std::to_string(slot.value));
   peer->process = *process;
   if (segment_) {
     auto view = SegmentView::open(card.substr(first + 1, second - first - 1));
     if (view.ok()) peer->segment = std::move(*view);
   }
   auto endpoint = worker_->connect(card.substr(second + 1), &UcxLoop::on_error, peer.get());
-  if (!endpoint.ok()) return wrap(endpoint.error(), "connecting to slot " + std::to_string(slot.value));
+  if (!endpoint.ok()) {
+    // Whose memory or port is gone is gone itself, or about to be.
+    return unavailable("slot " + std::to_string(options_.self.value) + " could not connect to slot " +
+                       std::to_string(slot.value) + ": " + endpoint.error().to_string());
+  }
   peer->endpoint = *endpoint;
   peers_[slot] = std::move(peer);
   return {};
@@ -45,11 +56,15 @@ Status UcxLoop::start(const std::map<SlotId, std::string>& cards) {
   for (const auto& [slot, card] : cards) TROUPE_RETURN_IF_ERROR(add_peer(slot, card));
   for (auto& [slot, peer] : peers_) begin_flush_locked(*peer);
   started_.store(true);
+  // The notice of one that was lost before found no endpoint to close.
+  for (auto& [slot, peer] : peers_) {
+    if (const auto reason = inbox_.loss_of(slot)) close_endpoint_locked(*peer, *reason);
+  }
   thread_ = std::thread([this] { run(); });
   return {};
 }
 
-/// A flush of a fresh endpoint ends when the peer has answered.
+/// A flush of a fresh endpoint ends when the peer has answered, one behind a hello when all before it has left.
 void UcxLoop::begin_flush_locked(Peer& peer) {
   ucp_request_param_t param{};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
@@ -62,7 +77,7 @@ void UcxLoop::begin_flush_locked(Peer& peer) {
 void UcxLoop::on_flushed(void* request, ucs_status_t status, void* argument) {
   auto* peer = static_cast<Peer*>(argument);
   if (request != nullptr) ucp_request_free(request);
-  if (status == UCS_OK) peer->connected = true;
+  if (status == UCS_OK) (peer->connected ? peer->settled : peer->connected) = true;
 }
 
 std::string UcxLoop::peers_where(bool (*holds)(const Peer&)) const {
@@ -152,6 +167,32 @@ void UcxLoop::close_endpoint_locked(Peer& peer, const std::string& reason) {
   releases_->forget(peer.slot);
   const auto dropped = peer.gate.clear(cut_off_);
   pending_.fetch_sub(static_cast<int64_t>(dropped.size()) + std::exchange(peer.under_way, 0));
+}
+
+/// Lets what is under way leave, for a bounded time, then closes by force and waits until UCX has let go of every
+/// endpoint.
+void UcxLoop::shut_down() {
+  std::lock_guard lock(mutex_);
+  const auto progress_until = [this](const auto& done) {
+    const auto deadline = Clock::now() + kShutdownGrace;
+    while (!done() && Clock::now() < deadline) progress_locked();
+  };
+  std::vector<void*> flushes;
+  for (auto& [slot, peer] : peers_) {
+    ucp_request_param_t param{};
+    void* request = peer->endpoint == nullptr ? nullptr : ucp_ep_flush_nbx(peer->endpoint, &param);
+    if (UCS_PTR_IS_PTR(request)) flushes.push_back(request);
+  }
+  const auto all_done = [](const std::vector<void*>& requests) {
+    return std::none_of(requests.begin(), requests.end(),
+                        [](void* request) { return ucp_request_check_status(request) == UCS_INPROGRESS; });
+  };
+  progress_until([&] { return all_done(flushes); });
+  for (auto& [slot, peer] : peers_) close_endpoint_locked(*peer, "this slot has closed its channel");
+  progress_until([&] { return all_done(closing_) && all_done(flushes); });
+  for (void* request : flushes) ucp_request_free(request);
+  for (void* request : closing_) ucp_request_free(request);
+  closing_.clear();
 }
 
 }  // namespace troupe

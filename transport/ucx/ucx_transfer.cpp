@@ -169,6 +169,9 @@ ucs_status_t UcxLoop::arrive(const void* header, size_t header_bytes, void* data
     case WireKind::kStalled:
       releases_->stalled(peer->slot);
       break;
+    case WireKind::kHello:
+      peer->greeted = true;
+      break;
     case WireKind::kWant:
       peer->gate.want(wire.tag());
       peer->to_pump = true;

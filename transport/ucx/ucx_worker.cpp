@@ -101,6 +101,11 @@ Result<ucp_ep_h> UcxWorker::connect(const std::string& address, ucp_err_handler_
   return endpoint;
 }
 
+void UcxWorker::abandon() {
+  worker_ = nullptr;
+  context_ = nullptr;
+}
+
 UcxWorker::~UcxWorker() {
   if (worker_ != nullptr) ucp_worker_destroy(worker_);
   if (context_ != nullptr) ucp_cleanup(context_);

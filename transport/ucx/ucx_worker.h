@@ -31,6 +31,8 @@ class UcxWorker {
   ucp_worker_h get() const { return worker_; }
   /// What peers connect to: bytes.
   const std::string& address() const { return address_; }
+  /// Leaves worker and context to the process's end instead of destroying them.
+  void abandon();
   /// Readable when an armed worker has something to do.
   int event() const { return event_; }
   /// An endpoint in the error handling mode of peers that may die.

@@ -367,6 +367,9 @@ TEST_CASE("records are given in exactly one way") {
   CHECK(with_data("synthetic: {images: 1}, sources: [{path: a}]") ==
         "j.yaml:3: key 'data.synthetic': excludes 'sources'; valid: one of the two");
   CHECK(with_data("sources: []") == "j.yaml:3: key 'data.sources': is empty; valid: at least one {path: FILE}");
+  CHECK(with_data("sources: {path: a}") ==
+        "j.yaml:3: key 'data.sources': value {path: a} (a mapping) is not valid; valid: a list such as "
+        "[{path: train.jsonl, image_root: images}]");
   CHECK(with_data("sources: [{image_root: a}]").find("j.yaml:3: key 'data.sources[0].path': is missing") == 0);
   CHECK(
       with_data("sources: [{path: a, columns: {image: b}}]") ==

@@ -39,7 +39,11 @@ enum Outcome { kDone = 0, kPeerLost = 10, kWrongRow, kUnnamed, kOtherError, kHun
 struct Plan {
   int victim = 0, signal = SIGKILL, at = 0;
   UcxChannelOptions options;
+  std::chrono::microseconds while_connecting{0};  // after this time instead of `at`, when not 0
 };
+
+/// Seeds from here on are of processes that end while they connect.
+constexpr uint64_t kConnecting = uint64_t{1} << 32;
 
 Plan plan_of(uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -49,6 +53,7 @@ Plan plan_of(uint64_t seed) {
   plan.at = static_cast<int>(random() % (2 * kMessages));
   plan.options.name = "chaos/" + std::to_string(seed);
   if (random() % 3 == 0) plan.options.credit_bytes = size_t{8} << 20;
+  if (seed >= kConnecting) plan.while_connecting = std::chrono::microseconds(1 + random() % 12000);
   switch (seed % 3) {
     case 0:
       break;
@@ -112,6 +117,69 @@ Status perform(Channel& channel, const Task& task, uint64_t seed, int self) {
   return received.status();
 }
 
+/// A store whose user may be ended at any time but inside of it: one that is gone inside a shared condition variable
+/// holds up the others.
+class InterruptedStore final : public KvStore {
+ public:
+  explicit InterruptedStore(KvStore& store) : store_(store) {}
+  Status set(const std::string& key, const std::string& value) override {
+    const std::lock_guard lock(mutex_);
+    return store_.set(key, value);
+  }
+  Result<std::string> get(const std::string& key, std::chrono::milliseconds timeout) override {
+    const auto until = std::chrono::steady_clock::now() + timeout;
+    while (true) {
+      {
+        const std::lock_guard lock(mutex_);
+        auto value = store_.get(key, 0ms);
+        if (value.ok() || std::chrono::steady_clock::now() >= until) return value;
+      }
+      std::this_thread::sleep_for(100us);
+    }
+  }
+  Result<int64_t> add(const std::string& key, int64_t amount) override {
+    const std::lock_guard lock(mutex_);
+    return store_.add(key, amount);
+  }
+  Result<std::string> compare_set(const std::string& key, const std::string& expected,
+                                  const std::string& desired) override {
+    const std::lock_guard lock(mutex_);
+    return store_.compare_set(key, expected, desired);
+  }
+  Result<bool> check(const std::vector<std::string>& keys) override {
+    const std::lock_guard lock(mutex_);
+    return store_.check(keys);
+  }
+  Result<bool> erase(const std::string& key) override {
+    const std::lock_guard lock(mutex_);
+    return store_.erase(key);
+  }
+  void end_with(int signal) {
+    const std::lock_guard lock(mutex_);
+    ::kill(getpid(), signal);
+  }
+
+ private:
+  KvStore& store_;
+  std::mutex mutex_;
+};
+
+/// What a survivor makes of a peer that ends while they connect; the victim stays until it does.
+int connect_only(Channel& channel, const std::vector<SlotId>& peers, KvStore& store, const Plan& plan, int self) {
+  std::thread control([&] {
+    if (self != plan.victim && store.get("lost", 60s).ok()) channel.peer_lost(SlotId(plan.victim));
+  });
+  const Status connected = channel.connect(peers, store, kPatience);
+  if (self == plan.victim) pause();
+  control.join();
+  if (connected.ok()) return kDone;
+  const int judged = judge(connected.error(), plan, self);
+  // A survivor that gave up leaves too, and then the other one may have lost it.
+  if (judged == kUnnamed && connected.error().code == ErrorCode::kUnavailable) return kPeerLost;
+  if (judged != kPeerLost) std::fprintf(stderr, "slot %d: %s\n", self, connected.error().to_string().c_str());
+  return judged;
+}
+
 /// Every process sends all its messages to both others, in an order of its own, and takes theirs in another.
 int take_part(uint64_t seed, int self, KvStore& store) {
   const Plan plan = plan_of(seed);
@@ -125,6 +193,15 @@ int take_part(uint64_t seed, int self, KvStore& store) {
   for (int slot = 0; slot < kProcesses; ++slot) {
     if (slot != self) peers.emplace_back(slot);
   }
+  InterruptedStore interrupted(store);
+  std::thread end_of_victim;
+  if (plan.while_connecting.count() > 0 && self == plan.victim)
+    end_of_victim = std::thread([&] {
+      std::this_thread::sleep_for(plan.while_connecting);
+      interrupted.end_with(plan.signal);
+    });
+  if (plan.while_connecting.count() > 0)
+    return connect_only(channel, peers, self == plan.victim ? interrupted : store, plan, self);
   if (!channel.connect(peers, store, kPatience).ok()) return kNotConnected;
   std::vector<Task> sends, receives;
   for (int number = 0; number < kMessages; ++number) {
@@ -237,5 +314,7 @@ std::string chaos_round(uint64_t seed) {
   }
   return wrong;
 }
+
+std::string chaos_of_connecting(uint64_t seed) { return chaos_round(kConnecting + seed); }
 
 }  // namespace troupe::testing

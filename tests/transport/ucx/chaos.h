@@ -10,4 +10,7 @@ namespace troupe::testing {
 /// did: a wait that hangs, a wrong row, a survivor that dies, an error that does not name the lost peer.
 std::string chaos_round(uint64_t seed);
 
+/// The same for a process that dies or stops while they all connect.
+std::string chaos_of_connecting(uint64_t seed);
+
 }  // namespace troupe::testing
