@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,15 @@ int status_command(const ClientOptions& client);
 int trace_command(const std::string& run, const std::string& out, bool as_json);
 int logs_command(const ClientOptions& client, const std::string& group, int rank, bool follow);
 int cancel_command(const ClientOptions& client);
+
+/// A configuration of another project, and where its spec goes.
+struct ConvertOptionsGiven {
+  std::string file, output;              // output "": standard output
+  std::string tool, model, working_dir;  // "": as the file says; here
+  int64_t devices = 0, global_batch = 0;
+  bool full = false, force = false, json = false;
+};
+int convert_command(const ConvertOptionsGiven& options);
 
 /// Asks the actor program whether it can use these devices of this machine; InvalidArgument names the first that it
 /// cannot, and why. Costs nothing when all are "cpu", else the start of a process.

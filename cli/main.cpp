@@ -21,14 +21,14 @@ constexpr const char* kNotBuilt[][2] = {{"scale", "changing a group's mesh while
                                         {"checkpoint", "a checkpoint on request"},
                                         {"compare", "running one spec in several forms"},
                                         {"import", "importing a foreign checkpoint"},
-                                        {"export", "exporting a checkpoint"},
-                                        {"convert", "converting a foreign configuration"}};
+                                        {"export", "exporting a checkpoint"}};
 
 struct Given {
   RunOptions run;
   ClientOptions client;
   DriverOptionsGiven driver;
   WorkerOptionsGiven worker;
+  ConvertOptionsGiven convert;
   std::string group, bench, trace_out;
   int rank = -1;
   bool wait = false, follow = false;
@@ -50,6 +50,7 @@ void add_client_options(CLI::App& command, ClientOptions& client) {
 }
 
 std::string named_folder(const std::string& given) { return given.empty() ? "a folder must be named" : ""; }
+std::string named_file(const std::string& given) { return given.empty() ? "a file must be named" : ""; }
 
 void add_running(CLI::App& app, Given& given) {
   CLI::App* run = app.add_subcommand("run", "train on this machine or a cluster and wait for the end");
@@ -110,6 +111,34 @@ void add_check(CLI::App& app, Given& given) {
       "Examples:\n  troupe check job.yaml --show 3\n  troupe check job.yaml --html check.html\nExit code 2 when the "
       "data cannot be trained on as the job says.");
   check->callback([&given] { given.exit_code = check_command(given.run); });
+}
+
+void add_convert(CLI::App& app, Given& given) {
+  ConvertOptionsGiven& options = given.convert;
+  CLI::App* convert = app.add_subcommand(
+      "convert", "make a job spec of a training configuration of LLaMA-Factory or ms-swift, and say what is dropped");
+  convert->add_option("FILE", options.file, "its YAML or JSON, or a script with `swift sft --key value ...`")
+      ->required();
+  convert->add_option("-o,--output", options.output, "the job spec to write (default: standard output)")
+      ->check(named_file);
+  convert->add_option("--from", options.tool, "whose it is, when its keys do not say it: llama-factory, ms-swift");
+  convert->add_option("--model", options.model, "the model folder, where the file has a hub's id")->check(named_folder);
+  convert->add_option("--devices", options.devices, "how many devices it is trained on, where the file does not say it")
+      ->check(CLI::Range(1, 4096));
+  convert->add_option("--global-batch", options.global_batch, "samples of a step, instead of the file's")
+      ->check(CLI::Range(1, 131072));
+  convert
+      ->add_option("--working-dir", options.working_dir, "the folder that the other tool runs in (default: this one)")
+      ->check(named_folder);
+  convert->add_flag("--full", options.full, "train all weights where the file asks for adapters");
+  convert->add_flag("--force", options.force, "write over a file that is there");
+  convert->add_flag("--json", options.json, "answer as JSON");
+  convert->footer(
+      "Examples:\n  troupe convert qwen2_5vl_full_sft.yaml --model Qwen2.5-VL-3B-Instruct --devices 8 -o job.yaml\n"
+      "  troupe convert sft.sh -o job.yaml && troupe plan job.yaml\n"
+      "  troupe convert lora.yaml --full --json\nRelative paths of FILE are taken from --working-dir. Exit code 2, and "
+      "nothing written, when it asks for\nwhat would train something else.");
+  convert->callback([&given] { given.exit_code = convert_command(given.convert); });
 }
 
 void add_cluster(CLI::App& app, Given& given) {
@@ -238,6 +267,7 @@ int run_main(int argc, char** argv) {
   Given given;
   add_running(app, given);
   add_check(app, given);
+  add_convert(app, given);
   add_cluster(app, given);
   add_clients(app, given);
   add_others(app, given);

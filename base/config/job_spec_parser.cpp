@@ -46,6 +46,11 @@ KeyPlaces places_of(const YamlNode& tree, const JobSpec& spec) {
 Result<JobSpec> load_job_spec(const std::string& path, const std::vector<std::string>& overrides,
                               const Environment& environment) {
   TROUPE_ASSIGN(const std::string text, read_text_file(path));
+  return load_job_spec_text(text, path, overrides, environment);
+}
+
+Result<JobSpec> load_job_spec_text(const std::string& text, const std::string& path,
+                                   const std::vector<std::string>& overrides, const Environment& environment) {
   Diagnostics found;
   YamlNode tree = parse_yaml(text, path, found);
   if (tree.is_map())

@@ -19,6 +19,11 @@ namespace troupe {
 Result<JobSpec> load_job_spec(const std::string& path, const std::vector<std::string>& overrides = {},
                               const Environment& environment = process_environment());
 
+/// The same for a text that is to lie at `path`; whether there is a file makes no difference.
+Result<JobSpec> load_job_spec_text(const std::string& text, const std::string& path,
+                                   const std::vector<std::string>& overrides = {},
+                                   const Environment& environment = process_environment());
+
 /// Parses a resolved spec (what job_spec_to_yaml wrote): keys, types and sizes are checked, no file is looked at.
 Result<JobSpec> parse_job_spec(const std::string& text, const std::string& origin);
 

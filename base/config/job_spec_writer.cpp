@@ -1,5 +1,3 @@
-#include <array>
-#include <cstdio>
 #include <utility>
 
 #include "base/config/job_spec_parser.h"
@@ -7,26 +5,6 @@
 
 namespace troupe {
 namespace {
-
-/// Text in double quotes; "${" is escaped so that it is not taken for a variable when read back.
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '$' && i + 1 < text.size() && text[i + 1] == '{') {
-      out += "$$";
-    } else if (c == '"' || c == '\\') {
-      out += {'\\', c};
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      std::array<char, 8> escape{};
-      std::snprintf(escape.data(), escape.size(), "\\x%02x", static_cast<unsigned>(c));
-      out += escape.data();
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
-}
 
 const char* boolean(bool value) { return value ? "true" : "false"; }
 
@@ -79,8 +57,8 @@ void write_components(const JobSpec& s, Writer& w) {
 void write_groups(const JobSpec& s, Writer& w) {
   w.open("groups");
   for (const GroupSpec& g : s.groups) {
-    w.open(quoted(g.name));
-    w.put("components", list_text(g.components, quoted));
+    w.open(quoted_text(g.name));
+    w.put("components", list_text(g.components, quoted_text));
     w.put("mesh", "{dp: " + std::to_string(g.mesh.size(Axis::kDp)) + ", sp: " + std::to_string(g.mesh.size(Axis::kSp)) +
                       ", tp: " + std::to_string(g.mesh.size(Axis::kTp)) + "}");
     w.put("zero", int64_t{g.zero});
@@ -98,15 +76,16 @@ void write_placement(const PlacementSpec& p, Writer& w) {
     return;
   }
   w.open("placement");
-  for (const auto& [name, count] : p.counts) w.put(quoted(name), int64_t{count});
-  for (const auto& [name, slots] : p.slots) w.put(quoted(name), list_text(slots, quoted));
+  for (const auto& [name, count] : p.counts) w.put(quoted_text(name), int64_t{count});
+  for (const auto& [name, slots] : p.slots) w.put(quoted_text(name), list_text(slots, quoted_text));
   w.close();
 }
 
 /// `before` and a mapping; nothing when the mapping is empty.
 std::string words_text(const std::string& before, const std::map<std::string, std::string>& words) {
   std::string out;
-  for (const auto& [name, word] : words) out += (out.empty() ? "" : ", ") + quoted(name) + ": " + quoted(word);
+  for (const auto& [name, word] : words)
+    out += (out.empty() ? "" : ", ") + quoted_text(name) + ": " + quoted_text(word);
   return out.empty() ? out : before + "{" + out + "}";
 }
 
@@ -117,7 +96,7 @@ void write_sources(const std::vector<DataSource>& sources, bool weighted, Writer
     // A fraction keeps its point: 1 would be one record.
     std::string take = d.take_records >= 0 ? std::to_string(d.take_records) : number_text(d.take_fraction);
     if (d.take_records < 0 && take.find_first_of(".e") == std::string::npos) take += ".0";
-    w.item("{path: " + quoted(d.path) + ", image_root: " + quoted(d.image_root) + ", take: " + take +
+    w.item("{path: " + quoted_text(d.path) + ", image_root: " + quoted_text(d.image_root) + ", take: " + take +
            (weighted ? ", weight: " + number_text(d.weight) : "") + words_text(", columns: ", d.spelling.columns) +
            words_text(", roles: ", d.spelling.roles) + "}");
   }
@@ -180,10 +159,10 @@ void write_debug(const DebugDump& d, Writer& w) {
 
 std::string job_spec_to_yaml(const JobSpec& s) {
   Writer w;
-  w.put("name", quoted(s.name));
+  w.put("name", quoted_text(s.name));
   w.put("device", s.device);
   w.put("threads", s.threads == 0 ? std::string("auto") : std::to_string(s.threads));
-  w.put("model", "{path: " + quoted(s.model.path) + ", init: " + init_name(s.model.init) +
+  w.put("model", "{path: " + quoted_text(s.model.path) + ", init: " + init_name(s.model.init) +
                      ", dtype: " + dtype_name(s.model.dtype) + "}");
   write_components(s, w);
   write_groups(s, w);
@@ -205,11 +184,11 @@ std::string job_spec_to_yaml(const JobSpec& s) {
                           ", export: " + (s.checkpoint.export_at_end ? "end" : "never") + "}");
   w.put("logging", "{every: " + std::to_string(s.log_every) + ", tensorboard: false}");
   const ProfileSpec& p = s.profile;
-  w.put(
-      "profile",
-      "{steps: [" + (p.on() ? std::to_string(p.first) + ", " + std::to_string(p.last) : std::string()) + "], ranks: " +
-          (p.ranks.empty() ? std::string("all") : list_text(p.ranks, [](const std::string& r) { return quoted(r); })) +
-          "}");
+  w.put("profile", "{steps: [" + (p.on() ? std::to_string(p.first) + ", " + std::to_string(p.last) : std::string()) +
+                       "], ranks: " +
+                       (p.ranks.empty() ? std::string("all")
+                                        : list_text(p.ranks, [](const std::string& r) { return quoted_text(r); })) +
+                       "}");
   write_debug(s.debug, w);
   return w.take();
 }

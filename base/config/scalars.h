@@ -29,4 +29,7 @@ std::optional<std::chrono::milliseconds> parse_duration(const std::string& text)
 /// The shortest text that parse_number reads back as the same value.
 std::string number_text(double value);
 
+/// Text in double quotes, as YAML reads it back; "${" is escaped so that it is not taken for a variable.
+std::string quoted_text(const std::string& text);
+
 }  // namespace troupe

@@ -23,7 +23,7 @@ def command_line(root):
     bench = "".join((root / f"actors/bench/{name}_bench.cpp").read_text() for name in ("step", "boundary", "feed", "pipeline"))
     bench += "".join((root / f"cli/bench_{name}.cpp").read_text() for name in ("calls", "dispatch"))
     verbs = set(re.findall(r'add_subcommand\("(\w+)"', source)) | set(re.findall(r'\{"(\w+)", "[^"]+"\}', source))
-    flags = set(re.findall(r'add_(?:option|flag)\("(--[\w-]+)"', source + bench))
+    flags = set(re.findall(r'add_(?:option|flag)\("(?:-\w,)?(--[\w-]+)"', source + bench))
     codes = set(re.findall(r"kExit\w+ = (\d+);", (root / "cli/exit_codes.h").read_text()))
     listed = set(re.findall(r"^\| (\d+) \|", page, re.M))
     found = missing(name, page, "verb", verbs) + missing(name, page, "flag", flags)
