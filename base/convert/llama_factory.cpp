@@ -14,6 +14,13 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kProcessorMinPixels = 4 * 28 * 28;  // what Qwen2.5-VL's image processor has beside
 
+std::vector<std::string> given_keys(const ConversionScope& s, std::initializer_list<const char*> keys) {
+  std::vector<std::string> out;
+  for (const char* key : keys)
+    if (s.values.has(key)) out.emplace_back(key);
+  return out;
+}
+
 void convert_model(const ConversionScope& s) {
   convert_model_path(s, "model_name_or_path");
   const auto scratch = s.values.boolean("train_from_scratch");
@@ -27,7 +34,8 @@ void convert_model(const ConversionScope& s) {
   else if (bf16)
     s.draft.set("model.dtype", "bf16", {"bf16"});
   else
-    s.draft.set("model.dtype", "fp32", {}, "without bf16 LLaMA-Factory trains in fp32");
+    s.draft.set("model.dtype", "fp32", given_keys(s, {"bf16", "pure_bf16"}), "without bf16 it is fp32 there");
+  s.draft.take_note_of("fp16", "not needed: there is no fp16");
   const std::string stage = s.values.text("stage").value_or("sft");
   if (stage != "sft") s.values.fail("stage", s.values.shown("stage") + " is not built; valid: sft");
   s.draft.take_note_of("stage", "not needed: supervised answers are what is trained");
@@ -74,13 +82,6 @@ std::vector<std::string> sources_of(const ConversionScope& s, const std::string&
     items.push_back(item + "}");
   }
   return items;
-}
-
-std::vector<std::string> given_keys(const ConversionScope& s, std::initializer_list<const char*> keys) {
-  std::vector<std::string> out;
-  for (const char* key : keys)
-    if (s.values.has(key)) out.emplace_back(key);
-  return out;
 }
 
 /// Whether samples are held out.

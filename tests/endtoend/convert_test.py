@@ -30,6 +30,7 @@ data:
 training:
   steps: 3
   global_batch: 4
+  microbatch: {{samples: {unit}}}
   optimizer: {{lr: 1.0e-3, betas: [0.9, {beta}], weight_decay: {decay}}}
   schedule: {{type: cosine, warmup_ratio: 0.4}}
   seed: 42
@@ -162,10 +163,10 @@ class Convert(unittest.TestCase):
     def test_a_configuration_of_llama_factory_trains_as_a_spec_by_hand(self):
         (self.folder / "factory.yaml").write_text(FACTORY.format(tuner="full"))
         said = run(self, "convert", "factory.yaml", "-o", "jobs/factory.yaml").stderr
-        for line in ("factory.yaml:13: deepspeed: not needed: ", "factory.yaml:26: plot_loss: no counterpart: "):
+        for line in ("factory.yaml:13: deepspeed: not needed: ", "factory.yaml:27: plot_loss: no counterpart: "):
             self.assertIn("dropped: " + line, said)
         self.assertIn("one is assumed; --devices N says it", said)
-        written = self.by_hand("factory-by-hand.yaml", source=f"{{path: {self.folder}/data/mllm_demo.json}}", vision_lr="1.0e-3", beta=0.999, decay=0)
+        written = self.by_hand("factory-by-hand.yaml", source=f"{{path: {self.folder}/data/mllm_demo.json}}", vision_lr="1.0e-3", beta=0.999, decay=0, unit=2)
         self.assert_same(self.train("jobs/factory.yaml"), written)
 
     def test_a_script_of_ms_swift_trains_as_a_spec_by_hand(self):
@@ -174,9 +175,9 @@ class Convert(unittest.TestCase):
         self.assertEqual((answer["tool"], answer["unknown"]), ("ms-swift", []))
         becomes = {key["key"]: key["becomes"] for key in answer["carried"]}
         self.assertIn("training.global_batch: 4", becomes["NPROC_PER_NODE"])
-        self.assertEqual(becomes["vit_lr"], "components.vision.lr: 0.0001")
+        self.assertEqual(becomes["vit_lr"], "components.vision.lr: 1e-04")
         self.assertEqual({key["key"] for key in answer["dropped"]}, {"tuner_type", "output_dir", "dataloader_num_workers"})
-        written = self.by_hand("swift-by-hand.yaml", source=f"{{path: {self.folder}/sft.jsonl, image_root: {self.folder}}}", vision_lr="1.0e-4", beta=0.95, decay=0.1)
+        written = self.by_hand("swift-by-hand.yaml", source=f"{{path: {self.folder}/sft.jsonl, image_root: {self.folder}}}", vision_lr="1.0e-4", beta=0.95, decay=0.1, unit=1)
         converted = self.train("jobs/swift.yaml")
         for key in ("lr", "supervised_tokens", "images"):
             self.assertEqual([m[key] for m in converted], [m[key] for m in written], key)

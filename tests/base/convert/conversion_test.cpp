@@ -1,5 +1,6 @@
 #include "base/convert/conversion.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "base/convert/report.h"

@@ -29,7 +29,7 @@ class ToolFolder {
     const auto config = read_model_config(scratch_.path("model"));
     std::vector<TensorSpec> tensors;
     for (const ParameterDecl& p : model_parameters(*config, false))
-      tensors.push_back({p.name, FileDType::kBF16, p.shape});
+      tensors.push_back({p.name, FileDType::kBf16, p.shape});
     auto writer = SafetensorsWriter::create(scratch_.path("model/model.safetensors"), tensors);
     uint64_t bytes = 0;
     for (const ParameterDecl& p : model_parameters(*config, false)) bytes += 2 * static_cast<uint64_t>(p.elements());
