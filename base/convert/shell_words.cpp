@@ -9,7 +9,7 @@
 namespace troupe::convert {
 namespace {
 
-constexpr size_t kMaxTerm = 200;      // of $(...)
+constexpr size_t kMaxTerm = 200;     // of $(...)
 constexpr size_t kMaxWord = 65'536;  // that variables may make; each could double the one before
 
 bool is_name_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }

@@ -201,10 +201,13 @@ class Convert(unittest.TestCase):
         (self.folder / "elsewhere").mkdir()
         (self.folder / "elsewhere" / "job.yaml").write_text(done.stdout)
         self.assertIn("8 samples a step", run(self, "plan", "elsewhere/job.yaml").stdout)
+        run(self, "convert", "../printed.yaml", "--working-dir", "..", "-o", "here.yaml", below="elsewhere")
+        self.assertIn('path: "../tiny"', (self.folder / "elsewhere" / "here.yaml").read_text())
+        self.assertIn("4 samples a step", run(self, "plan", "elsewhere/here.yaml").stdout)
 
 
-def run(case, *arguments, code=0):
-    done = subprocess.run([TROUPE, *map(str, arguments)], cwd=case.folder, capture_output=True, text=True, timeout=240)
+def run(case, *arguments, code=0, below="."):
+    done = subprocess.run([TROUPE, *map(str, arguments)], cwd=case.folder / below, capture_output=True, text=True, timeout=240)
     if done.returncode != code:
         raise AssertionError(f"{arguments}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
     return done
