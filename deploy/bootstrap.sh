@@ -3,7 +3,8 @@
 # Safe to run twice: what is present is left alone.
 #
 #   deploy/bootstrap.sh            what a build needs
-#   deploy/bootstrap.sh --tests    also what the tests need (transformers, Catch2)
+#   deploy/bootstrap.sh --parquet  also Arrow's C++ library, with which Parquet files are read
+#   deploy/bootstrap.sh --tests    also that, and what the tests need (transformers, Catch2)
 #   deploy/bootstrap.sh --benches  also Ray and datasets, which benches compare with
 #   deploy/bootstrap.sh --cuda     also the CUDA libraries that LibTorch runs with on GPUs (the toolkit and NCCL are yours to install)
 #
@@ -11,16 +12,18 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source deploy/versions.sh
+with_parquet=0
 with_tests=0
 with_benches=0
 with_cuda=0
 for arg in "$@"; do
   case "$arg" in
-    --tests) with_tests=1 ;;
+    --parquet) with_parquet=1 ;;
+    --tests) with_tests=1 with_parquet=1 ;;
     --benches) with_benches=1 ;;
     --cuda) with_cuda=1 ;;
-    -h|--help) sed -n '2,10p' "$0"; exit 0 ;;
-    *) echo "bootstrap.sh: unknown option '$arg' (valid: --tests, --benches, --cuda)" >&2; exit 2 ;;
+    -h|--help) sed -n '2,11p' "$0"; exit 0 ;;
+    *) echo "bootstrap.sh: unknown option '$arg' (valid: --parquet, --tests, --benches, --cuda)" >&2; exit 2 ;;
   esac
 done
 deps="${TROUPE_DEPS:-$PWD/.deps}"
@@ -65,6 +68,7 @@ install() {  # NAME PIP-ARGUMENTS... : once for each set of arguments
 install libtorch --no-deps $TROUPE_LIBTORCH_WHEELS
 # shellcheck disable=SC2086
 [ $with_tests = 0 ] || install tests $TROUPE_TEST_WHEELS
+[ $with_parquet = 0 ] || install arrow --no-deps "$TROUPE_ARROW_WHEEL"
 [ $with_cuda = 0 ] || install cuda "$TROUPE_TORCH"
 if [ $with_benches = 1 ]; then
   [ -x "$deps/benches/bin/python" ] || python3 -m venv "$deps/benches"
@@ -80,4 +84,10 @@ for name in ATen c10 caffe2 torch kineto; do
   [ -e "$torch/include/$name" ] && ln -sfn "$torch/include/$name" "$links/$name"
 done
 ln -sfn "$torch/lib" "$deps/libtorch/lib"
+if [ $with_parquet = 1 ]; then
+  arrow="$("$python" -c 'import importlib.util,os;print(os.path.dirname(importlib.util.find_spec("pyarrow").origin))')"
+  mkdir -p "$deps/arrow"
+  ln -sfn "$arrow/include" "$deps/arrow/include"
+  ln -sfn "$arrow" "$deps/arrow/lib"
+fi
 say "ready ($deps)"

@@ -13,6 +13,10 @@ TROUPE_APT_UBUNTU_RENAMES="libjpeg62-turbo-dev=libjpeg-turbo8-dev"
 TROUPE_TORCH="torch==2.11.0"
 TROUPE_LIBTORCH_WHEELS="torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85"
 
+# Arrow's C++ library and headers are taken from the pyarrow wheel; Parquet files are read with it. Of later wheels libarrow exports a
+# protobuf and an abseil of its own.
+TROUPE_ARROW_WHEEL="pyarrow==23.0.1"
+
 # Benches that compare with other systems; in an environment of their own (.deps/benches).
 TROUPE_BENCH_WHEELS="ray==2.60.0 datasets==5.2.0"
 

@@ -81,8 +81,8 @@ Result<std::vector<uint8_t>> png_bytes(const RgbImage& image) {
 }
 
 /// An <img>, or why there is none.
-std::string thumbnail(const SampleReader& reader, int source, const std::string& path) {
-  const auto file = reader.open_image(source, path);
+std::string thumbnail(const SampleReader& reader, int source, const PreviewPart& part) {
+  const auto file = reader.open_image(source, {part.text, part.bytes});
   if (!file.ok()) return escaped(file.error().message);
   const auto image = decode_image(file->bytes());
   if (!image.ok()) return escaped(image.error().message);
@@ -114,7 +114,7 @@ Result<std::string> html_page(const std::string& title, const std::string& repor
       if (part.kind == PreviewPart::Kind::kText) page += escaped(part.text);
       if (part.kind == PreviewPart::Kind::kSupervised) page += weight_note(part) + "<b>" + escaped(part.text) + "</b>";
       if (part.kind == PreviewPart::Kind::kImage && reader != nullptr)
-        page += "\n" + thumbnail(*reader, source, part.text) + "\n[" + escaped(picture_name(part.text)) + ": " +
+        page += "\n" + thumbnail(*reader, source, part) + "\n[" + escaped(picture_name(part.text)) + ": " +
                 std::to_string(part.image.w) + " x " + std::to_string(part.image.h) + " patches, " +
                 std::to_string(part.image.tokens(merge)) + " tokens]\n";
     }

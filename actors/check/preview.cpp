@@ -23,7 +23,8 @@ Result<Preview> preview_sample(const SampleReader& reader, const SampleView& sam
   size_t at = 0, next_image = 0;
   while (at < tokens.ids.size()) {
     if (next_image < tokens.images.size() && static_cast<int64_t>(at) == tokens.images[next_image].token_offset) {
-      preview.parts.push_back({PreviewPart::Kind::kImage, record.images[next_image], tokens.images[next_image]});
+      const RecordImage& picture = record.images[next_image];
+      preview.parts.push_back({PreviewPart::Kind::kImage, picture.path, tokens.images[next_image], picture.bytes});
       at += static_cast<size_t>(tokens.images[next_image++].tokens(merge));
       continue;
     }
@@ -37,7 +38,8 @@ Result<Preview> preview_sample(const SampleReader& reader, const SampleView& sam
     preview.parts.push_back({tokens.supervised[at] ? PreviewPart::Kind::kSupervised : PreviewPart::Kind::kText,
                              std::move(text),
                              {},
-                             tokens.weights.empty() ? 1 : tokens.weights[at]});
+                             tokens.weights.empty() ? 1 : tokens.weights[at],
+                             nullptr});
     at = end;
   }
   return preview;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,9 +13,10 @@ namespace troupe {
 /// A run of a sample's text: what is supervised and what is not, or an image.
 struct PreviewPart {
   enum class Kind { kText, kSupervised, kImage } kind = Kind::kText;
-  std::string text;    // kImage: the path as the record writes it
-  IndexedImage image;  // kImage
-  float weight = 1;    // kSupervised: what the answer counts in the loss
+  std::string text;                          // kImage: the path as the record writes it
+  IndexedImage image;                        // kImage
+  float weight = 1;                          // kSupervised: what the answer counts in the loss
+  std::shared_ptr<const std::string> bytes;  // kImage: RecordImage::bytes
 };
 
 struct Preview {

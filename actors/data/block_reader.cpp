@@ -5,7 +5,6 @@
 #include <cmath>
 #include <filesystem>
 
-#include "actors/sources/inline_data.h"
 #include "base/version/program_hash.h"
 
 namespace troupe {
@@ -135,10 +134,10 @@ BlockEntry BlockReader::look_at(int source, const RecordSpan& span) {
 
 Status BlockReader::look_at_pictures(int source, const Record& record, BlockEntry& entry,
                                      std::vector<IndexedImage>& grids) {
-  for (const auto& path : record.images) {
-    entry.seen.push_back({is_inline_data(path) ? std::string() : path, 1});
+  for (const auto& image : record.images) {
+    entry.seen.push_back({image.in_record() ? std::string() : image.path, 1});
     const auto grid =
-        is_inline_data(path) ? reader_.grid(source, path) : grid_of(source, path, entry.seen.back().stamp);
+        image.in_record() ? reader_.grid(source, image) : grid_of(source, image.path, entry.seen.back().stamp);
     if (!grid.ok()) return grid.error();
     grids.push_back(*grid);
   }

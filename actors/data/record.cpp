@@ -4,6 +4,8 @@
 
 #include "actors/data/record_fields.h"
 #include "actors/data/record_turns.h"
+#include "actors/data/text_normalizer.h"
+#include "actors/sources/inline_data.h"
 #include "base/json_text.h"
 
 namespace troupe {
@@ -44,7 +46,7 @@ class RecordReader {
     for (const auto& key : keys) {
       const auto found = object_.find(key);
       if (found == object_.end() || is_empty(*found)) continue;
-      std::vector<std::string> images;
+      std::vector<RecordImage> images;
       TROUPE_RETURN_IF_ERROR(read_image_list(*found, key, images));
       if (!first) {
         record_.images.insert(record_.images.end(), images.begin(), images.end());
@@ -85,7 +87,7 @@ Status check_placeholders(const Record& record) {
 /// them.
 void add_pictures(const std::vector<std::string>& pictures, Record& record) {
   if (!record.images.empty() || pictures.empty()) return;
-  record.images = pictures;
+  record.images.assign(pictures.begin(), pictures.end());
   if (count_placeholders(record) > 0) return;
   std::string placeholders;
   for (size_t i = 0; i < pictures.size(); ++i) placeholders += std::string(kImagePlaceholder) + "\n";
@@ -108,7 +110,21 @@ Status read_record(const Json& object, const std::vector<std::string>& pictures,
   return check_placeholders(record);
 }
 
+/// The first text or key that is not UTF-8, which no file of JSON has; empty: there is none.
+std::string broken_text(const Json& value, const std::string& where) {
+  if (value.is_string() && first_invalid_utf8(value.get_ref<const std::string&>()) != std::string::npos) return where;
+  if (value.is_array())
+    for (const auto& item : value)
+      if (auto broken = broken_text(item, where); !broken.empty()) return broken;
+  if (value.is_object())
+    for (const auto& [key, below] : value.items())
+      if (auto broken = broken_text(below, where.empty() ? key : where + "." + key); !broken.empty()) return broken;
+  return {};
+}
+
 }  // namespace
+
+bool RecordImage::in_record() const { return bytes != nullptr || is_inline_data(path); }
 
 size_t count_placeholders(const Record& record) {
   size_t n = 0;
@@ -123,6 +139,16 @@ size_t count_placeholders(const Record& record) {
 
 Status parse_record(std::string_view json, Record& record, const RecordSpelling& spelling, TextPlace begin) {
   return parse_record_with_pictures(json, {}, record, spelling, begin);
+}
+
+Status parse_row(const Json& object, Record& record, const RecordSpelling& spelling) {
+  if (const auto broken = broken_text(object, {}); !broken.empty())
+    return invalid_argument("key '" + broken + "' holds text that is not UTF-8");
+  try {
+    return read_record(object, {}, spelling, record);
+  } catch (const Json::exception& e) {
+    return invalid_argument("cannot be read: " + json_complaint(e));
+  }
 }
 
 Status parse_record_with_pictures(std::string_view json, const std::vector<std::string>& pictures, Record& record,

@@ -11,14 +11,20 @@ BlockKey key_of(XXH128_hash_t hash) { return {hash.high64, hash.low64}; }
 
 }  // namespace
 
-RecordBlocks::RecordBlocks(const MappedFile& file, const TarFile* shard)
-    : bytes_(file.bytes()), whole_(XXH3_createState(), &XXH3_freeState) {
+RecordBlocks::RecordBlocks(const MappedFile& file, const TarFile* shard, const RowFile* rows)
+    : bytes_(file.bytes()), rows_(rows), whole_(XXH3_createState(), &XXH3_freeState) {
   XXH3_64bits_reset(whole_.get());
-  if (shard == nullptr) {
+  if (shard == nullptr && rows == nullptr) {
     scanner_.emplace(bytes_);
     return;
   }
-  // A record of a shard may name any member, so it depends on all of them.
+  hash_whole(file);
+  if (shard != nullptr) find_samples(*shard);
+  if (rows != nullptr && rows->rows() == 0) faults_.push_back({1, 1, "the file holds no record"});
+}
+
+void RecordBlocks::hash_whole(const MappedFile& file) {
+  // A record of a shard may name any member, and what the bytes of a row mean stands at the file's end.
   const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), &XXH3_freeState);
   XXH3_128bits_reset(state.get());
   for (size_t at = 0; at < bytes_.size(); at += kHashedAtOnce) {
@@ -27,8 +33,7 @@ RecordBlocks::RecordBlocks(const MappedFile& file, const TarFile* shard)
     XXH3_64bits_update(whole_.get(), part.data(), part.size());
     file.forget(at, at + part.size());
   }
-  shard_hash_ = key_of(XXH3_128bits_digest(state.get()));
-  find_samples(*shard);
+  whole_hash_ = key_of(XXH3_128bits_digest(state.get()));
 }
 
 void RecordBlocks::find_samples(const TarFile& shard) {
@@ -60,9 +65,29 @@ void RecordBlocks::find_samples(const TarFile& shard) {
 
 bool RecordBlocks::next_record(RecordSpan& span) {
   if (scanner_) return scanner_->next(span);
+  if (rows_ != nullptr) {
+    if (records_ == rows_->rows()) return false;
+    span = {records_, 1, records_ + 1, 1};
+    return true;
+  }
   if (static_cast<size_t>(records_) == samples_.size()) return false;
   span = samples_[static_cast<size_t>(records_)];
   return true;
+}
+
+size_t RecordBlocks::end_of(const RecordSpan& span) const {
+  if (scanner_) return scanner_->position();
+  if (rows_ == nullptr) return static_cast<size_t>(span.offset + span.length);
+  // Where a row's bytes lie in its group is not known; for how far things are, an even share does.
+  return static_cast<size_t>(static_cast<double>(bytes_.size()) * static_cast<double>(span.offset + 1) /
+                             static_cast<double>(rows_->rows()));
+}
+
+bool RecordBlocks::is_full(const RecordBlock& block) const {
+  if (block.records.size() >= kMostRecords || at_ - block.begin >= (rows_ != nullptr ? kRowBlockBytes : kBlockBytes))
+    return true;
+  return rows_ != nullptr && !block.records.empty() &&
+         std::binary_search(rows_->group_begins().begin(), rows_->group_begins().end(), records_);
 }
 
 bool RecordBlocks::next(RecordBlock& block) {
@@ -71,12 +96,12 @@ bool RecordBlocks::next(RecordBlock& block) {
   block.first_record = records_;
   block.begin = at_;
   RecordSpan span;
-  while (block.records.size() < kMostRecords && at_ - block.begin < kBlockBytes) {
+  while (!is_full(block)) {
     done_ = !next_record(span);
     if (done_) break;
     block.records.push_back(span);
     ++records_;
-    at_ = scanner_ ? scanner_->position() : static_cast<size_t>(span.offset + span.length);
+    at_ = end_of(span);
   }
   if (done_) at_ = bytes_.size();
   if (done_ && scanner_ && scanner_->fault()) faults_.push_back(*scanner_->fault());
@@ -87,8 +112,8 @@ bool RecordBlocks::next(RecordBlock& block) {
 
 void RecordBlocks::hash_content(RecordBlock& block) {
   const auto covered = bytes_.substr(block.begin, block.end - block.begin);
-  if (shard_hash_) {
-    block.content = *shard_hash_;
+  if (whole_hash_) {
+    block.content = *whole_hash_;
   } else {
     XXH3_64bits_update(whole_.get(), covered.data(), covered.size());
     block.content = key_of(XXH3_128bits(covered.data(), covered.size()));

@@ -4,10 +4,19 @@
 #include <cctype>
 #include <limits>
 
+#include "actors/images/image_file.h"
+
 namespace troupe::record_fields {
 namespace {
 constexpr size_t kQuotedBytes = 60;  // of a value in a message
 constexpr double kMostWeight = 1000;
+
+/// A picture's bytes, called by the name that stands beside them, or by the key.
+RecordImage image_of_bytes(const Json& bytes, const Json* name, const std::string& key) {
+  const auto& held = bytes.get_binary();
+  const bool named = name != nullptr && name->is_string() && !name->get_ref<const std::string&>().empty();
+  return {named ? name->get<std::string>() : key, std::make_shared<const std::string>(held.begin(), held.end())};
+}
 }  // namespace
 
 std::string quoted(std::string s) {
@@ -41,13 +50,21 @@ Status read_string(const Found& found, std::string& out) {
   return {};
 }
 
-Status read_image(const Json& item, const std::string& key, std::vector<std::string>& images) {
+Status read_image(const Json& item, const std::string& key, std::vector<RecordImage>& images) {
   if (item.is_string() && !item.get_ref<const std::string&>().empty()) {
     images.push_back(item.get<std::string>());
     return {};
   }
+  if (item.is_binary()) {
+    images.push_back(image_of_bytes(item, nullptr, key));
+    return {};
+  }
   if (item.is_object()) {
     const auto bytes = item.find("bytes"), path = item.find("path");
+    if (bytes != item.end() && bytes->is_binary()) {
+      images.push_back(image_of_bytes(*bytes, path != item.end() ? &*path : nullptr, key));
+      return {};
+    }
     if (bytes != item.end() && bytes->is_string()) {
       images.push_back("data:;base64," + bytes->get<std::string>());
       return {};
@@ -62,9 +79,9 @@ Status read_image(const Json& item, const std::string& key, std::vector<std::str
                           "; paths, data URIs and objects with 'path' or 'bytes' are understood");
 }
 
-Status read_image_list(const Json& value, const std::string& key, std::vector<std::string>& images) {
+Status read_image_list(const Json& value, const std::string& key, std::vector<RecordImage>& images) {
   if (!value.is_array()) {
-    if (value.is_string() || value.is_object()) return read_image(value, key, images);
+    if (value.is_string() || value.is_object() || value.is_binary()) return read_image(value, key, images);
     return wrong_type(key, value, "a path or a list of paths");
   }
   for (const auto& item : value) TROUPE_RETURN_IF_ERROR(read_image(item, key, images));
@@ -73,6 +90,13 @@ Status read_image_list(const Json& value, const std::string& key, std::vector<st
 
 bool looks_like_picture(const Json& value) {
   if (value.is_array()) return std::any_of(value.begin(), value.end(), looks_like_picture);
+  if (value.is_binary()) {
+    const auto& bytes = value.get_binary();
+    return read_image_header({reinterpret_cast<const char*>(bytes.data()), bytes.size()}).ok();
+  }
+  if (value.is_object())
+    return std::any_of(value.begin(), value.end(),
+                       [](const Json& v) { return v.is_binary() && looks_like_picture(v); });
   if (!value.is_string()) return false;
   const std::string& s = value.get_ref<const std::string&>();
   for (const std::string_view end : {".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"}) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/data/record.h"
 #include "actors/data/record_table.h"
 #include "base/result.h"
 
@@ -30,11 +31,11 @@ Status wrong_type(const std::string& key, const Json& value, const char* underst
 
 /// A string that may be missing.
 Status read_string(const Found& found, std::string& out);
-/// An item of a list of images: a path, or an object with `path` or with `bytes` in base64.
-Status read_image(const Json& item, const std::string& key, std::vector<std::string>& images);
+/// An item of a list of images: a path, bytes, or an object with `path` or with `bytes`, which in JSON are in base64.
+Status read_image(const Json& item, const std::string& key, std::vector<RecordImage>& images);
 /// One image or a list of them.
-Status read_image_list(const Json& value, const std::string& key, std::vector<std::string>& images);
-/// A name of a picture's file, or a list that holds one.
+Status read_image_list(const Json& value, const std::string& key, std::vector<RecordImage>& images);
+/// A name of a picture's file, the bytes of a picture, or a list or an object that holds one.
 bool looks_like_picture(const Json& value);
 /// What a value says of how much an answer counts: true is 1, false 0. InvalidArgument begins with `where`.
 Result<float> read_weight(const Json& value, const std::string& where);

@@ -7,10 +7,11 @@
 
 namespace troupe {
 
-/// Where one record lies in its file. The bytes are a JSON value, as far as its brackets tell.
+/// Where one record lies in its file. The bytes are a JSON value, as far as its brackets tell. Of a table's row
+/// `offset` is its number, from 0, and `length` 1.
 struct RecordSpan {
   int64_t offset = 0, length = 0;
-  int64_t line = 0;    // of its first byte, from 1; in an archive its sample's number
+  int64_t line = 0;    // of its first byte, from 1; in an archive its sample's number, in a table its row's
   int64_t column = 1;  // of its first byte, from 1
 };
 

@@ -88,6 +88,14 @@ std::vector<std::string> keys_of(Column column, const RecordSpelling& spelling) 
   return {};
 }
 
+std::set<std::string> known_keys(const RecordSpelling& spelling) {
+  std::set<std::string> keys{"type", "text", "image", "image_url", "url", "path", "bytes"};  // of a part, of a picture
+  for (const auto& row : columns())
+    for (const auto& key : keys_of(row.column, spelling)) keys.insert(key);
+  for (const auto& [refused, why] : kRefused) keys.emplace(refused);
+  return keys;
+}
+
 SpeakerWord speaker_of(const std::string& word, const RecordSpelling& spelling) {
   std::string name;
   if (const auto named = spelling.roles.find(word); named != spelling.roles.end()) name = named->second;

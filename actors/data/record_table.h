@@ -1,5 +1,6 @@
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,8 @@ const char* role_name(Role role);  // as the chat form spells it
 
 /// The keys that may hold `column`, in the order in which they are looked for; one key when the source names it.
 std::vector<std::string> keys_of(Column column, const RecordSpelling& spelling);
+/// Every key that means something in a record or in a part of one, the refused ones too.
+std::set<std::string> known_keys(const RecordSpelling& spelling);
 /// Who a word names: `known` is false for any other word.
 struct SpeakerWord {
   bool known = false;

@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <iterator>
 
+#include "actors/data/record_table.h"
 #include "actors/images/image_size.h"
+#include "actors/parquet/parquet_rows.h"
 #include "actors/sources/file_kind.h"
 #include "actors/sources/inline_data.h"
 
@@ -19,7 +21,12 @@ Status check_kind(const DataSource& source, std::string_view bytes) {
   if (kind.empty()) return {};
   const std::string key = source.key.empty() ? "" : "key '" + source.key + ".path': ";
   return invalid_argument(key + source.path + " is " + kind +
-                          ", which is not read; valid: JSON or JSON lines in UTF-8, or an uncompressed tar archive");
+                          ", which is not read; valid: JSON or JSON lines in UTF-8, an uncompressed tar archive, or "
+                          "Parquet");
+}
+
+Error of_source(const DataSource& source, const char* key, const Error& error) {
+  return make_error(error.code, (source.key.empty() ? "" : "key '" + source.key + "." + key + "': ") + error.message);
 }
 
 /// Values as lines of a text that is hashed.
@@ -65,22 +72,8 @@ Result<std::unique_ptr<SampleReader>> SampleReader::create(const DataSpec& data,
   reader->sources_ = sources;
   reader->data_ = data;
   reader->config_ = config;
-  for (const auto& source : sources) {
-    TROUPE_ASSIGN(auto file, MappedFile::open(source.path));
-    TROUPE_RETURN_IF_ERROR(check_kind(source, file->bytes()));
-    std::shared_ptr<const TarFile> shard;
-    if (TarFile::is_tar(file->bytes())) {
-      TROUPE_ASSIGN(shard, TarFile::open(source.path));
-    }
-    const std::string folder = std::filesystem::path(source.path).parent_path().string();
-    auto pictures = PictureRoot::create(source.image_root.empty() ? folder : source.image_root, shard);
-    if (!pictures.ok())
-      return make_error(pictures.error().code, "key '" + source.key + ".image_root': " + pictures.error().message +
-                                                   "; valid: a folder, or a tar archive of pictures");
-    reader->files_.push_back(std::move(file));
-    reader->shards_.push_back(std::move(shard));
-    reader->pictures_.push_back(std::move(*pictures));
-  }
+  for (const auto& source : sources) TROUPE_RETURN_IF_ERROR(reader->open_source(source));
+  reader->rows_ = std::make_unique<RowPool>(reader->row_files_);
   TROUPE_ASSIGN(reader->processor_, read_processor_config(model_folder));
   TROUPE_RETURN_IF_ERROR(reader->processor_.check_against(config.vision, model_folder));
   TROUPE_ASSIGN(const auto bounds, pixel_bounds(data, reader->processor_));
@@ -94,9 +87,36 @@ Result<std::unique_ptr<SampleReader>> SampleReader::create(const DataSpec& data,
   return reader;
 }
 
+Status SampleReader::open_source(const DataSource& source) {
+  TROUPE_ASSIGN(auto file, MappedFile::open(source.path));
+  TROUPE_RETURN_IF_ERROR(check_kind(source, file->bytes()));
+  std::shared_ptr<const TarFile> shard;
+  if (TarFile::is_tar(file->bytes())) {
+    TROUPE_ASSIGN(shard, TarFile::open(source.path));
+  }
+  ParquetRows rows;
+  if (is_parquet(file->bytes())) {
+    auto opened = open_parquet(file, source.path, known_keys(source.spelling));
+    if (!opened.ok()) return of_source(source, "path", opened.error());
+    rows = std::move(*opened);
+  }
+  const std::string folder = std::filesystem::path(source.path).parent_path().string();
+  auto pictures = PictureRoot::create(source.image_root.empty() ? folder : source.image_root, shard);
+  if (!pictures.ok())
+    return of_source(source, "image_root",
+                     make_error(pictures.error().code,
+                                pictures.error().message + "; valid: a folder, or a tar archive of pictures"));
+  files_.push_back(std::move(file));
+  shards_.push_back(std::move(shard));
+  row_files_.push_back(std::move(rows.file));
+  row_readers_.push_back(rows.reader);
+  pictures_.push_back(std::move(*pictures));
+  return {};
+}
+
 RecordBlocks SampleReader::blocks(int source) const {
   const auto s = static_cast<size_t>(source);
-  return {*files_[s], shards_[s].get()};
+  return {*files_[s], shards_[s].get(), row_files_[s].get()};
 }
 
 void SampleReader::forget(int source, size_t begin, size_t end) const {
@@ -107,8 +127,12 @@ void SampleReader::forget(int source, size_t begin, size_t end) const {
 
 Status SampleReader::read_record(int source, const RecordSpan& span, Record& record) const {
   const auto s = static_cast<size_t>(source);
-  const auto text = bytes(source).substr(static_cast<size_t>(span.offset), static_cast<size_t>(span.length));
   const auto& spelling = sources_[s].spelling;
+  if (row_files_[s] != nullptr) {
+    TROUPE_ASSIGN(const auto row, rows_->row(source, span.offset));
+    return parse_row(row->object, record, spelling);
+  }
+  const auto text = bytes(source).substr(static_cast<size_t>(span.offset), static_cast<size_t>(span.length));
   if (shards_[s] == nullptr) return parse_record(text, record, spelling, {span.line, span.column});
   const auto& members = shards_[s]->members();
   // Members are in the archive's order, so a record's neighbours are found from its offset.
@@ -138,7 +162,8 @@ Result<Record> SampleReader::indexed_record(const SampleView& sample) const {
   if (sample.source < 0 || sample.source >= sources())
     return data_loss("the index names source " + std::to_string(sample.source) + "; there are " +
                      std::to_string(sources()));
-  const auto size = static_cast<int64_t>(bytes(sample.source).size());
+  const auto& rows = row_files_[static_cast<size_t>(sample.source)];
+  const int64_t size = rows != nullptr ? rows->rows() : static_cast<int64_t>(bytes(sample.source).size());
   if (sample.byte_offset < 0 || sample.byte_length < 0 || sample.byte_offset > size ||
       sample.byte_length > size - sample.byte_offset)
     return changed(sample, "the file is shorter");
@@ -148,14 +173,19 @@ Result<Record> SampleReader::indexed_record(const SampleView& sample) const {
   return record;
 }
 
-Result<IndexedImage> SampleReader::grid(int source, const std::string& path) const {
-  TROUPE_ASSIGN(const auto file, open_image(source, path));
+Result<MediaBytes> SampleReader::open_image(int source, const RecordImage& image) const {
+  if (image.bytes != nullptr) return MediaBytes(image.bytes, *image.bytes);
+  return pictures(source).open(image.path);
+}
+
+Result<IndexedImage> SampleReader::grid(int source, const RecordImage& image) const {
+  TROUPE_ASSIGN(const auto file, open_image(source, image));
   const auto header = read_image_header(file.bytes());
-  if (!header.ok()) return make_error(header.error().code, image_name(path) + " " + header.error().message);
+  if (!header.ok()) return make_error(header.error().code, image_name(image.path) + " " + header.error().message);
   const auto& vision = config_.vision;
   const auto scaled =
       scaled_size({header->height(), header->width()}, vision.patch_size * vision.merge_size, min_pixels_, max_pixels_);
-  if (!scaled.ok()) return make_error(scaled.error().code, image_name(path) + " " + scaled.error().message);
+  if (!scaled.ok()) return make_error(scaled.error().code, image_name(image.path) + " " + scaled.error().message);
   return grid_of(*scaled, vision.patch_size);
 }
 
@@ -165,8 +195,8 @@ Result<SampleTokens> SampleReader::tokenize(int source, const Record& record,
   if (grids != nullptr) {
     images = *grids;
   } else {
-    for (const auto& path : record.images) {
-      TROUPE_ASSIGN(const auto image, grid(source, path));
+    for (const auto& picture : record.images) {
+      TROUPE_ASSIGN(const auto image, grid(source, picture));
       images.push_back(image);
     }
   }
@@ -194,10 +224,11 @@ std::array<uint64_t, 2> SampleReader::settings_hash(const std::vector<uint64_t>&
 
 std::string SampleReader::look_settings(int source) const {
   const auto& from = this->source(source);
-  SettingsText text("troupe look 1\n");
+  SettingsText text("troupe look 2\n");
   text.word(std::filesystem::path(from.path).filename().string());  // names records that have no id
   text.word(from.image_root.empty() ? std::filesystem::path(from.path).parent_path().string() : from.image_root);
   text.spelling(from.spelling);
+  text.number(row_readers_[static_cast<size_t>(source)]);
   text.number(static_cast<int64_t>(data_.supervise));
   text.number(data_.too_long == TooLong::kTruncateText ? data_.max_sample_tokens : 0);
   return text.take() + form_settings();

@@ -11,6 +11,7 @@
 #include "actors/data/record.h"
 #include "actors/data/record_blocks.h"
 #include "actors/images/image_file.h"
+#include "actors/parquet/row_pool.h"
 #include "actors/sources/picture_root.h"
 #include "base/config/job_spec.h"
 #include "base/data/sample_index.h"
@@ -36,7 +37,8 @@ class SampleReader {
   int64_t min_pixels() const { return min_pixels_; }
   int64_t max_pixels() const { return max_pixels_; }
 
-  /// The records of a source, found by its content: JSON array, JSON lines, or a tar archive (webdataset form).
+  /// The records of a source, found by its content: JSON array, JSON lines, a tar archive (webdataset form), or the
+  /// rows of a Parquet file.
   RecordBlocks blocks(int source) const;
   /// Says that the bytes [begin, end) of a source are not needed for now (MappedFile::forget).
   void forget(int source, size_t begin, size_t end) const;
@@ -47,10 +49,10 @@ class SampleReader {
   /// DataLoss that names the sample, its source and how it differs from what the index knows.
   Error changed(const SampleView& sample, const std::string& how) const;
   const PictureRoot& pictures(int source) const { return *pictures_[static_cast<size_t>(source)]; }
-  /// Opens an image of a record, as PictureRoot::open says.
-  Result<MediaBytes> open_image(int source, const std::string& path) const { return pictures(source).open(path); }
+  /// Opens an image of a record: its own bytes, or as PictureRoot::open says.
+  Result<MediaBytes> open_image(int source, const RecordImage& image) const;
   /// The grid of an image by its header; errors name path and reason.
-  Result<IndexedImage> grid(int source, const std::string& path) const;
+  Result<IndexedImage> grid(int source, const RecordImage& image) const;
   /// Whether the folder's own chat template writes the record as `tokenize` lays it out: ChatTemplate::check.
   Status check_template(const Record& record) const { return template_.check(record); }
   /// Tokens of a record, with its images' grids read from their headers unless given. data.too_long: truncate_text is
@@ -64,12 +66,16 @@ class SampleReader {
 
  private:
   SampleReader() = default;
+  Status open_source(const DataSource& source);
   /// Tokenizer, template and shapes, as text to be hashed.
   std::string form_settings() const;
   std::vector<DataSource> sources_;
   std::vector<std::shared_ptr<const MappedFile>> files_;
   std::vector<std::shared_ptr<const TarFile>> shards_;  // null for a source that is no archive; shared with pictures_
   std::vector<std::unique_ptr<PictureRoot>> pictures_;
+  std::vector<std::shared_ptr<const RowFile>> row_files_;  // null for a source without rows; shared with rows_
+  std::vector<uint64_t> row_readers_;                      // hash of the code that reads them
+  std::unique_ptr<RowPool> rows_;
   std::unique_ptr<ChatForm> form_;
   ChatTemplate template_;
   ProcessorConfig processor_;

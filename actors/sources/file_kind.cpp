@@ -24,7 +24,7 @@ constexpr std::array<Sign, 8> kKinds{{
     {"\xFF\xFE", "UTF-16 text"},
     {"\xFE\xFF", "UTF-16 text"},
     {"PK\x03\x04", "a zip archive"},
-    {"PAR1", "a Parquet file"},
+    {"PARE", "an encrypted Parquet file"},
     {"ARROW1", "an Arrow file"},
     {"\x89HDF\r\n\x1A\n", "an HDF5 file"},
 }};

@@ -9,7 +9,7 @@ namespace troupe {
 std::string_view compression_of(std::string_view bytes);
 
 /// What a file of records is by its first bytes when it is of a kind that is not read ("gzip-compressed", "UTF-16
-/// text", "a Parquet file"); empty: nothing speaks against JSON, JSON lines or tar.
+/// text", "an Arrow file"); empty: nothing speaks against JSON, JSON lines, tar or Parquet.
 std::string foreign_kind(std::string_view bytes);
 
 }  // namespace troupe

@@ -36,6 +36,7 @@ const std::vector<Confined>& confined() {
       {std::regex("^yaml-cpp/"), std::regex("^base/config/"), "yaml-cpp"},
       {std::regex("^uc[pst]/"), std::regex("^transport/ucx/"), "UCX"},
       {std::regex("^archive(_entry)?\\.h$"), std::regex("^actors/sources/"), "libarchive"},
+      {std::regex("^(arrow|parquet)/"), std::regex("^actors/parquet/"), "Arrow"},
       {std::regex("^sqlite3\\.h$"), std::regex("^driver/journal/"), "SQLite"},
       {std::regex("^torch/torch\\.h$"), std::regex("^$"), "torch/torch.h"},
       {std::regex(".*c10d/ProcessGroup.*"), std::regex("^transport/world/"), "process groups"},

@@ -1,0 +1,16 @@
+# Arrow out of the pyarrow wheel (see deploy/bootstrap.sh --parquet): target Arrow::parquet, libparquet and libarrow with their headers.
+file(GLOB _parquet "${TROUPE_DEPS}/arrow/lib/libparquet.so.*")
+file(GLOB _arrow "${TROUPE_DEPS}/arrow/lib/libarrow.so.*")
+set(Arrow_PARQUET "${_parquet}" CACHE FILEPATH "Arrow's Parquet library" FORCE)
+set(Arrow_ARROW "${_arrow}" CACHE FILEPATH "Arrow's library" FORCE)
+find_path(Arrow_INCLUDE parquet/column_reader.h PATHS "${TROUPE_DEPS}/arrow/include" NO_DEFAULT_PATH)
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(Arrow REQUIRED_VARS Arrow_PARQUET Arrow_ARROW Arrow_INCLUDE
+  REASON_FAILURE_MESSAGE "run deploy/bootstrap.sh --parquet first, or configure with -DTROUPE_PARQUET=OFF")
+if(Arrow_FOUND AND NOT TARGET Arrow::parquet)
+  file(REAL_PATH "${TROUPE_DEPS}/arrow/lib" _lib)
+  add_library(Arrow::parquet INTERFACE IMPORTED)
+  target_include_directories(Arrow::parquet SYSTEM INTERFACE "${Arrow_INCLUDE}")
+  target_link_libraries(Arrow::parquet INTERFACE "${Arrow_PARQUET}" "${Arrow_ARROW}")
+  target_link_options(Arrow::parquet INTERFACE "LINKER:-rpath,${_lib}")
+endif()
