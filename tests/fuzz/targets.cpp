@@ -10,14 +10,18 @@
 
 #include "actors/data/record.h"
 #include "actors/data/record_file.h"
+#include "actors/data/record_table.h"
 #include "actors/data/template_probes.h"
 #include "actors/data/text_normalizer.h"
 #include "actors/images/image_file.h"
+#include "actors/parquet/parquet_rows.h"
+#include "actors/parquet/row_pool.h"
 #include "actors/sources/inline_data.h"
 #include "actors/sources/tar_file.h"
 #include "base/data/index_block.h"
 #include "base/data/sample_index.h"
 #include "tests/actors/data/fixture.h"
+#include "tests/actors/parquet/parquet_fixture.h"
 
 namespace troupe::fuzz {
 namespace {
@@ -60,7 +64,7 @@ void read_records(const std::string& bytes) {
         std::string_view(bytes).substr(static_cast<size_t>(span.offset), static_cast<size_t>(span.length));
     const auto parsed = parse_record(text, record, {}, {span.line, span.column});
     for (const auto& image : record.images)
-      if (is_inline_data(image)) use(decode_inline_data(image).ok());
+      if (is_inline_data(image.path)) use(decode_inline_data(image.path).ok());
     if (parsed.ok() && record.turns.empty()) std::abort();
   }
 }
@@ -117,6 +121,30 @@ void read_tar(const std::string& bytes) {
     if ((*tar)->find(member.name) == nullptr) std::abort();
   }
   for (const auto& sample : (*tar)->samples()) use(sample.members.size());
+}
+
+std::vector<std::string> parquet_seeds() {
+  std::vector<std::string> seeds;
+  for (const char* name : {"snappy", "zstd", "gzip", "brotli", "pictures", "parts", "unused"})
+    seeds.push_back(fixture::contents(fixture::parquet(std::string(name) + ".parquet")));
+  return seeds;
+}
+
+void read_parquet(const std::string& bytes) {
+  const auto file = MappedFile::open(scratch().write("input.parquet", bytes));
+  if (!file.ok()) std::abort();
+  const auto opened = open_parquet(*file, "input.parquet", known_keys({}));
+  if (!opened.ok()) return;
+  RowPool rows({opened->file});
+  const int64_t count = std::min<int64_t>(opened->file->rows(), 80);
+  for (int64_t i = 0; i < count; ++i) {
+    const auto row = rows.row(0, (i * 37) % count);
+    if (!row.ok()) continue;
+    Record record;
+    if (parse_row((*row)->object, record).ok() && record.turns.empty()) std::abort();
+    for (const auto& image : record.images)
+      if (image.bytes != nullptr) use(read_image_header(*image.bytes).ok());
+  }
 }
 
 std::vector<std::string> index_seeds() {
@@ -220,6 +248,7 @@ const std::vector<Target>& targets() {
   static const std::vector<Target> all{{"record", record_seeds, read_records},
                                        {"image", image_seeds, read_image},
                                        {"tar", tar_seeds, read_tar},
+                                       {"parquet", parquet_seeds, read_parquet},
                                        {"index", index_seeds, read_index},
                                        {"block", block_seeds, read_block},
                                        {"template", template_seeds, read_template},

@@ -25,6 +25,12 @@ std::string reason(const std::string& json, const RecordSpelling& spelling = {},
   return status.error().message;
 }
 
+std::vector<std::string> paths_of(const Record& record) {
+  std::vector<std::string> paths;
+  for (const auto& image : record.images) paths.push_back(image.path);
+  return paths;
+}
+
 bool has(const std::string& text, const std::string& words) {
   INFO(text);
   return text.find(words) != std::string::npos;
@@ -41,7 +47,7 @@ TEST_CASE("Question, input, answer and history in columns make turns") {
   CHECK(record.turns[4].text == "3");
   const auto swift = good(R"({"query": "<image>What?", "response": "A cat.", "images": ["a.png"]})");
   REQUIRE(swift.turns.size() == 2);
-  CHECK(swift.images == std::vector<std::string>{"a.png"});
+  CHECK(paths_of(swift) == std::vector<std::string>{"a.png"});
   CHECK(has(reason(R"({"instruction": "Add."})"), "no answer"));
   CHECK(has(reason(R"({"instruction": "", "output": "3"})"), "no question"));
   CHECK(has(reason(R"({"query": "q", "response": "a", "history": [["q"]]})"), "pair"));
@@ -52,11 +58,11 @@ TEST_CASE("Words as a list of parts: text and images in their order") {
       R"({"messages": [{"role": "user", "content": [{"type": "image", "image": "a.png"}, {"type": "text", "text": "What?"}]},
           {"role": "assistant", "content": "A cat."}]})");
   CHECK(record.turns[0].text == "<image>What?");
-  CHECK(record.images == std::vector<std::string>{"a.png"});
+  CHECK(paths_of(record) == std::vector<std::string>{"a.png"});
   const auto url = good(
       R"({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}]},
           {"role": "assistant", "content": "A cat."}]})");
-  CHECK(url.images == std::vector<std::string>{"data:image/png;base64,AA=="});
+  CHECK(paths_of(url) == std::vector<std::string>{"data:image/png;base64,AA=="});
   CHECK(has(
       reason(
           R"({"messages": [{"role": "user", "content": [{"type": "input_audio"}]}, {"role": "assistant", "content": "a"}]})"),
@@ -66,8 +72,9 @@ TEST_CASE("Words as a list of parts: text and images in their order") {
 TEST_CASE("Images as objects with a path or with bytes") {
   const std::string turns =
       R"("messages": [{"role": "user", "content": "<image>"}, {"role": "assistant", "content": "a"}]})";
-  CHECK(good(R"({"images": [{"bytes": null, "path": "a.png"}], )" + turns).images == std::vector<std::string>{"a.png"});
-  CHECK(good(R"({"images": [{"bytes": "AA=="}], )" + turns).images == std::vector<std::string>{"data:;base64,AA=="});
+  CHECK(paths_of(good(R"({"images": [{"bytes": null, "path": "a.png"}], )" + turns)) ==
+        std::vector<std::string>{"a.png"});
+  CHECK(paths_of(good(R"({"images": [{"bytes": "AA=="}], )" + turns)) == std::vector<std::string>{"data:;base64,AA=="});
 }
 
 TEST_CASE("Columns and roles of the spec go before the table") {
@@ -154,7 +161,7 @@ TEST_CASE("Files of records of other kinds are refused by the name of the kind a
     const auto built = build_sample_index(data.spec, {source}, fixture::path("model"), fixture::model_config());
     REQUIRE_FALSE(built.ok());
     CHECK(has(built.error().message, "key 'data.sources[1].path': " + source.path + " is "));
-    CHECK(has(built.error().message, "; valid: JSON or JSON lines in UTF-8, or an uncompressed tar archive"));
+    CHECK(has(built.error().message, "; valid: JSON or JSON lines in UTF-8, an uncompressed tar archive, or Parquet"));
     return built.error().message;
   };
   using namespace std::string_literals;
@@ -165,7 +172,8 @@ TEST_CASE("Files of records of other kinds are refused by the name of the kind a
   CHECK(has(reason("{\0\"\0"s), "UTF-16 text"));
   CHECK(has(reason("\0[\0{"s), "UTF-16 text"));
   CHECK(has(reason("\xFF\xFE\0\0{\0\0\0"s), "UTF-32 text"));
-  CHECK(has(reason("PAR1...."), "a Parquet file"));
+  CHECK(has(reason("PARE...."), "an encrypted Parquet file"));
+  CHECK(has(reason("ARROW1.."), "an Arrow file"));
   CHECK(has(reason("PK\x03\x04...."), "a zip archive"));
 }
 
