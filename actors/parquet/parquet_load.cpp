@@ -1,6 +1,8 @@
 #include <dlfcn.h>
 #include <xxhash.h>
 
+#include <filesystem>
+
 #include "actors/parquet/parquet_module.h"
 #include "actors/parquet/parquet_rows.h"
 
@@ -13,8 +15,13 @@ struct Module {
 
 /// The module stays loaded: rows are freed by its code.
 Result<Module> load() {
+  // In lib/ beside the program's bin/, else where the loader looks.
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  const auto beside = program.parent_path().parent_path() / "lib" / kParquetModule;
+  const std::string name = std::filesystem::exists(beside, error) ? beside.string() : kParquetModule;
   // Local: Arrow's libraries bring an OpenSSL and a Thrift of their own and export them, which nobody else may find.
-  void* module = ::dlopen(kParquetModule, RTLD_LAZY | RTLD_LOCAL);
+  void* module = ::dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL);
   void* entry = module != nullptr ? ::dlsym(module, kParquetEntry) : nullptr;
   if (entry != nullptr) return Module{reinterpret_cast<OpenParquetRows*>(entry)};
   const char* why = ::dlerror();

@@ -134,6 +134,7 @@ void read_parquet(const std::string& bytes) {
   const auto file = MappedFile::open(scratch().write("input.parquet", bytes));
   if (!file.ok()) std::abort();
   const auto opened = open_parquet(*file, "input.parquet", known_keys({}));
+  if (!opened.ok() && opened.error().code == ErrorCode::kFailedPrecondition) std::abort();  // nothing was read at all
   if (!opened.ok()) return;
   RowPool rows({opened->file});
   const int64_t count = std::min<int64_t>(opened->file->rows(), 80);
