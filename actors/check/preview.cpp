@@ -24,7 +24,7 @@ Result<Preview> preview_sample(const SampleReader& reader, const SampleView& sam
   while (at < tokens.ids.size()) {
     if (next_image < tokens.images.size() && static_cast<int64_t>(at) == tokens.images[next_image].token_offset) {
       const RecordImage& picture = record.images[next_image];
-      preview.parts.push_back({PreviewPart::Kind::kImage, picture.path, tokens.images[next_image], picture.bytes});
+      preview.parts.push_back({PreviewPart::Kind::kImage, picture.path, tokens.images[next_image], 1, picture.bytes});
       at += static_cast<size_t>(tokens.images[next_image++].tokens(merge));
       continue;
     }
