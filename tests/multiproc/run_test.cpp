@@ -227,16 +227,18 @@ TEST_CASE("Usage errors, unknown verbs and verbs that are not built exit with 2,
   CHECK(box.run({"dance"}).code == 2);
   CHECK(box.run({"statis"}).output.find("unknown verb 'statis'; did you mean 'status'?") != std::string::npos);
   const std::string valid = box.run({"dance"}).output;
-  CHECK(valid.find("valid: run, plan, eval, check, driver, worker, submit, status, logs, trace, cancel, bench\n") !=
+  CHECK(valid.find(
+            "valid: run, plan, eval, check, convert, driver, worker, submit, status, logs, trace, cancel, bench\n") !=
         std::string::npos);
   CHECK(box.run({"compar"}).output.find("compare") == std::string::npos);
   CHECK(box.wait(box.start_program({TROUPE_BINARY_DIR "/bin/troupe"})).code == 2);
-  for (const char* verb : {"scale", "checkpoint", "compare", "import", "export", "convert"}) {
+  for (const char* verb : {"scale", "checkpoint", "compare", "import", "export"}) {
     const Ended ended = box.run({verb, "x"});
     CHECK(ended.code == 2);
     CHECK(ended.output.find(verb) != std::string::npos);
   }
-  for (const char* verb : {"run", "plan", "eval", "driver", "worker", "submit", "status", "logs", "cancel", "bench"}) {
+  for (const char* verb :
+       {"run", "plan", "eval", "convert", "driver", "worker", "submit", "status", "logs", "cancel", "bench"}) {
     const Ended ended = box.wait(box.start_program({TROUPE_BINARY_DIR "/bin/troupe", verb, "--help"}));
     CHECK(ended.code == 0);
     CHECK(ended.output.find("Example") != std::string::npos);
