@@ -60,7 +60,7 @@ function(troupe_test name)
     # LD_LIBRARY_PATH: under a sanitizer, which stands between, dlopen does not know the program's own search path.
     # UCX_MEM_EVENTS: UCX's hooks around madvise run on threads that the sanitizer has already taken leave of.
     set_tests_properties(${name} PROPERTIES ENVIRONMENT
-      "ASAN_OPTIONS=suppressions=${_suppressions}/asan.txt;LSAN_OPTIONS=suppressions=${_suppressions}/lsan.txt;UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=suppressions=${_suppressions}/tsan.txt second_deadlock_stack=1;UCX_MEM_EVENTS=n;LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/lib")
+      "ASAN_OPTIONS=suppressions=${_suppressions}/asan.txt;LSAN_OPTIONS=suppressions=${_suppressions}/lsan.txt;UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=suppressions=${_suppressions}/tsan.txt second_deadlock_stack=1;UCX_MEM_EVENTS=n;LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/lib:$ENV{LD_LIBRARY_PATH}")
   endif()
   if(TROUPE_SANITIZE MATCHES "thread")
     # The thread sanitizer sees no synchronisation inside LibTorch and gRPC, which are not built with it: a correct gRPC hello gives
@@ -73,7 +73,7 @@ function(troupe_test name)
         set(_foreign TRUE)
       endif()
     endforeach()
-    if(ARG_THREAD_SANITIZER OR NOT _foreign AND NOT "multiproc" IN_LIST ARG_LABELS)
+    if(ARG_THREAD_SANITIZER OR (NOT _foreign AND NOT "multiproc" IN_LIST ARG_LABELS))
       set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS};tsan")
       add_dependencies(troupe_tsan_tests ${name})
     endif()

@@ -219,11 +219,13 @@ void JobRunner::process_exited(int slot, HostExit exit, int group) {
     index_incarnation_.clear();
     if (exit.signal == 0 && exit.exit_code == 0) return handle(job_event::IndexDone{});
     const bool refusal = exit.signal == 0 && exit.exit_code == 2;
-    if (exit.signal != 0)
-      return handle(
-          job_event::IndexFailed{internal_error("the index task was killed by signal " + std::to_string(exit.signal) +
-                                                "; log: " + folder_->path() + "/logs/index.log"),
-                                 false});
+    if (exit.signal != 0) {
+      const std::string how = exit.stopped_ms > 0 ? "stood still for " + std::to_string(exit.stopped_ms / 1000) +
+                                                        " s (stopped by SIGSTOP or its like) and was ended"
+                                                  : "was killed by signal " + std::to_string(exit.signal);
+      return handle(job_event::IndexFailed{
+          internal_error("the index task " + how + "; log: " + folder_->path() + "/logs/index.log"), false});
+    }
     return handle(job_event::IndexFailed{index_error(exit.exit_code), refusal});
   }
   if (group >= 0 && group < static_cast<int>(job_.group_names.size()))

@@ -13,7 +13,7 @@ enum class OutcomeKind { kDone, kFailed, kRefused, kStopped, kCancelled };
 /// cause_kind is one of:
 ///   none             it did its work
 ///   host_killed      an actor host died by a signal that we did not send
-///   host_stopped     an actor host stood still (SIGSTOP) for a lease and was ended
+///   host_stopped     an actor host stood still (SIGSTOP) for a lease, 10 s at most, and was ended
 ///   host_exited      an actor host exited without having finished
 ///   host_error       a rank reported an error of its own
 ///   host_silent      an actor host's connection broke and its worker said nothing

@@ -242,20 +242,22 @@ void UcxLoop::for_each_open_peer(const Act& act) {
   }
 }
 
-Status UcxLoop::wait_for_all(Clock::time_point until, bool (*lacks)(const Peer&)) {
-  const auto settled = [&] { return peers_where(lacks).empty() || !inbox_.usable(SlotId(-1), {}).ok(); };
-  if (!drive_until(until, settled)) {
-    return deadline_exceeded("slots " + peers_where(lacks) + " did not answer slot " +
-                             std::to_string(options_.self.value) + " in time");
-  }
-  TROUPE_RETURN_IF_ERROR(inbox_.usable(SlotId(-1), {}));
-  std::lock_guard lock(mutex_);
-  for (const auto& [slot, peer] : peers_) {
-    if (lacks(*peer))
-      return unavailable("slot " + std::to_string(slot.value) + " went away while slot " +
-                         std::to_string(options_.self.value) + " connected to it (" + peer->failure + ")");
-  }
-  return {};
+/// Of connecting, a peer that is lost ends all: nobody waits for the others.
+Status UcxLoop::wait_for_all(Clock::time_point until, const char* what, bool (*lacks)(const Peer&)) {
+  const std::string self = std::to_string(options_.self.value);
+  const auto lost = [&]() -> Status {
+    TROUPE_RETURN_IF_ERROR(inbox_.usable(SlotId(-1), {}));
+    std::lock_guard lock(mutex_);
+    for (const auto& [slot, peer] : peers_) {
+      if (peer->endpoint == nullptr)
+        return unavailable("slot " + std::to_string(slot.value) + " went away while slot " + self +
+                           " connected to it (" + peer->failure + ")");
+    }
+    return {};
+  };
+  if (!drive_until(until, [&] { return !lost().ok() || peers_where(lacks).empty(); }))
+    return deadline_exceeded("slots " + peers_where(lacks) + " did not " + what + " slot " + self + " in time");
+  return lost();
 }
 
 /// A peer's hello comes behind what its transport says to connect, which this side has answered then; the flush waits
@@ -263,11 +265,11 @@ Status UcxLoop::wait_for_all(Clock::time_point until, bool (*lacks)(const Peer&)
 /// such a message on a connection that a death has cut.
 Status UcxLoop::wait_connected(milliseconds timeout) {
   const auto until = Clock::now() + timeout;
-  TROUPE_RETURN_IF_ERROR(wait_for_all(until, [](const Peer& peer) { return !peer.connected; }));
+  TROUPE_RETURN_IF_ERROR(wait_for_all(until, "answer", [](const Peer& peer) { return !peer.connected; }));
   for_each_open_peer([this](Peer& peer) { tell_locked(peer, WireKind::kHello, {}, nullptr); });
-  TROUPE_RETURN_IF_ERROR(wait_for_all(until, [](const Peer& peer) { return !peer.greeted; }));
+  TROUPE_RETURN_IF_ERROR(wait_for_all(until, "greet", [](const Peer& peer) { return !peer.greeted; }));
   for_each_open_peer([this](Peer& peer) { begin_flush_locked(peer); });
-  TROUPE_RETURN_IF_ERROR(wait_for_all(until, [](const Peer& peer) { return !peer.settled; }));
+  TROUPE_RETURN_IF_ERROR(wait_for_all(until, "take the greeting of", [](const Peer& peer) { return !peer.settled; }));
   settled_.store(true);
   return {};
 }
@@ -290,9 +292,9 @@ UcxLoop::~UcxLoop() {
     stop_.store(true);
     background_.wake();
     thread_.join();
-    // See wait_connected: what is left of connecting cannot be told from here.
-    if (!settled_.load()) worker_->abandon();
   }
+  // See wait_connected: what is left of connecting cannot be told from here.
+  if (!peers_.empty() && !settled_.load()) worker_->abandon();
   worker_.reset();
 }
 

@@ -95,7 +95,7 @@ class UcxLoop final : public InboxDriver {
   bool background_may_rest() const;
   void reap(const std::vector<SlotId>& ended);
   void shut_down();
-  Status wait_for_all(Clock::time_point until, bool (*lacks)(const Peer&));
+  Status wait_for_all(Clock::time_point until, const char* what, bool (*lacks)(const Peer&));
 
   // Transfers.
   bool pump_locked(Peer& peer);

@@ -41,11 +41,9 @@ Status UcxLoop::add_peer(SlotId slot, const std::string& card) {
     if (view.ok()) peer->segment = std::move(*view);
   }
   auto endpoint = worker_->connect(card.substr(second + 1), &UcxLoop::on_error, peer.get());
-  if (!endpoint.ok()) {
-    // Whose memory or port is gone is gone itself, or about to be.
-    return unavailable("slot " + std::to_string(options_.self.value) + " could not connect to slot " +
-                       std::to_string(slot.value) + ": " + endpoint.error().to_string());
-  }
+  if (!endpoint.ok())
+    return wrap(endpoint.error(), "slot " + std::to_string(options_.self.value) + " could not connect to slot " +
+                                      std::to_string(slot.value));
   peer->endpoint = *endpoint;
   peers_[slot] = std::move(peer);
   return {};

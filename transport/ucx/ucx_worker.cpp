@@ -97,8 +97,14 @@ Result<ucp_ep_h> UcxWorker::connect(const std::string& address, ucp_err_handler_
   params.err_handler.arg = argument;
   ucp_ep_h endpoint = nullptr;
   const ucs_status_t status = ucp_ep_create(worker_, &params, &endpoint);
-  if (status != UCS_OK) return ucx_error("making an endpoint", status);
-  return endpoint;
+  if (status == UCS_OK) return endpoint;
+  // What a peer that has gone leaves behind: no memory to map, no port that listens.
+  const bool gone = status == UCS_ERR_SHMEM_SEGMENT || status == UCS_ERR_REJECTED || status == UCS_ERR_IO_ERROR ||
+                    status == UCS_ERR_NOT_CONNECTED || status == UCS_ERR_CONNECTION_RESET ||
+                    status == UCS_ERR_ENDPOINT_TIMEOUT;
+  Error error = ucx_error("making an endpoint", status);
+  if (gone) error.code = ErrorCode::kUnavailable;
+  return error;
 }
 
 void UcxWorker::abandon() {

@@ -173,9 +173,11 @@ int connect_only(Channel& channel, const std::vector<SlotId>& peers, KvStore& st
   if (self == plan.victim) pause();
   control.join();
   if (connected.ok()) return kDone;
-  const int judged = judge(connected.error(), plan, self);
+  int judged = judge(connected.error(), plan, self);
   // A survivor that gave up leaves too, and then the other one may have lost it.
-  if (judged == kUnnamed && connected.error().code == ErrorCode::kUnavailable) return kPeerLost;
+  Plan other = plan;
+  for (other.victim = 0; judged == kUnnamed && other.victim < kProcesses; ++other.victim)
+    if (other.victim != self) judged = judge(connected.error(), other, self);
   if (judged != kPeerLost) std::fprintf(stderr, "slot %d: %s\n", self, connected.error().to_string().c_str());
   return judged;
 }
@@ -287,7 +289,7 @@ int exit_within(int pid, std::chrono::milliseconds timeout) {
 
 }  // namespace
 
-std::string chaos_round(uint64_t seed) {
+std::string chaos_round(uint64_t seed, int* losses) {
   const Plan plan = plan_of(seed);
   SharedKvStore store;
   int pids[kProcesses];
@@ -304,6 +306,7 @@ std::string chaos_round(uint64_t seed) {
   for (int self = 0; self < kProcesses; ++self) {
     if (self == plan.victim) continue;
     const int status = exit_within(pids[self], 60s);
+    if (losses != nullptr) *losses += status == kPeerLost;
     if (status != kPeerLost && status != kDone)
       wrong += "survivor " + std::to_string(self) + " ended with " + std::to_string(status) + "; ";
   }
@@ -315,6 +318,6 @@ std::string chaos_round(uint64_t seed) {
   return wrong;
 }
 
-std::string chaos_of_connecting(uint64_t seed) { return chaos_round(kConnecting + seed); }
+std::string chaos_of_connecting(uint64_t seed, int* losses) { return chaos_round(kConnecting + seed, losses); }
 
 }  // namespace troupe::testing
