@@ -155,7 +155,7 @@ std::vector<DataSource> read_data_sources(const Section& section, const Section&
     const std::string name = section.full_name("sources") + "[" + std::to_string(i) + "]";
     const Section entry(item.is_map() ? &item : nullptr, name, item.place, section.diagnostics());
     if (!entry.has("path"))
-      entry.fail("path", "is missing; valid: a JSON or JSONL file of records, or a tar archive of them");
+      entry.fail("path", "is missing; valid: a JSON, JSONL or Parquet file of records, or a tar archive of them");
     else
       read_entry(entry, shared, folder, out);
   }

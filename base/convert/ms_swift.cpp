@@ -66,13 +66,13 @@ std::pair<std::string, int64_t> path_and_count(const std::string& text) {
 /// Why a path is no file of records, or "".
 std::string no_records(const std::string& path, const std::string& whole) {
   std::error_code error;
-  if (fs::is_directory(whole, error)) return "is a folder; valid: its JSON or JSONL files";
+  if (fs::is_directory(whole, error)) return "is a folder; valid: its JSON, JSONL or Parquet files";
   const std::string kind = fs::path(path).extension().string();
-  if (kind == ".csv" || kind == ".tsv" || kind == ".parquet" || kind == ".arrow")
-    return "is a " + kind + " file, which is not read; valid: JSON or JSONL";
+  if (kind == ".csv" || kind == ".tsv" || kind == ".arrow")
+    return "is a " + kind + " file, which is not read; valid: JSON, JSONL or Parquet";
   if (fs::exists(whole, error)) return "";
-  if (kind == ".json" || kind == ".jsonl") return "does not exist ('" + whole + "')";
-  return "is no file here ('" + whole + "'), so ms-swift loads it from a hub; valid: a JSON or JSONL file";
+  if (kind == ".json" || kind == ".jsonl" || kind == ".parquet") return "does not exist ('" + whole + "')";
+  return "is no file here ('" + whole + "'), so ms-swift loads it from a hub; valid: a JSON, JSONL or Parquet file";
 }
 
 std::vector<std::string> sources_of(const ConversionScope& s, const std::string& key) {
@@ -116,7 +116,7 @@ bool convert_records(const ConversionScope& s) {
   std::vector<std::string> from;
   for (const char* key : {"dataset", "ROOT_IMAGE_DIR"})
     if (s.values.has(key)) from.emplace_back(key);
-  if (!s.values.has("dataset")) s.values.fail("dataset", "is missing; valid: JSON or JSONL files");
+  if (!s.values.has("dataset")) s.values.fail("dataset", "is missing; valid: JSON, JSONL or Parquet files");
   s.draft.set_list("data.sources", sources_of(s, "dataset"), from);
   convert_columns(s);
   const bool shuffled = s.values.boolean("dataset_shuffle").value_or(true);

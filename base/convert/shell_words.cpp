@@ -17,7 +17,18 @@ bool is_digits(const std::string& text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c); });
 }
 
-/// "A OP B" of integers, as expr and $((...)) have it.
+/// One step of integers; nothing when it overflows or divides by 0.
+std::optional<int64_t> combined(int64_t left, char op, int64_t right) {
+  int64_t result = 0;
+  const bool bad = op == '+'   ? __builtin_add_overflow(left, right, &result)
+                   : op == '-' ? __builtin_sub_overflow(left, right, &result)
+                   : op == '*' ? __builtin_mul_overflow(left, right, &result)
+                               : right == 0;
+  if (bad) return std::nullopt;
+  return op == '/' ? left / right : result;
+}
+
+/// Integers and + - * / between them, as expr and $((...)) have it: * and / go before + and -, else from the left.
 std::optional<int64_t> arithmetic(const std::string& text) {
   std::vector<std::string> parts(1);
   for (const char c : text) {
@@ -27,19 +38,25 @@ std::optional<int64_t> arithmetic(const std::string& text) {
     else
       parts.back() += c;
   }
-  std::optional<int64_t> value = is_digits(parts[0]) ? parse_integer(parts[0]) : std::nullopt;
-  for (size_t i = 2; value && i < parts.size(); i += 2) {
-    const auto right = is_digits(parts[i]) ? parse_integer(parts[i]) : std::nullopt;
-    const char op = parts[i - 1][0];
-    int64_t result = 0;
-    bool bad = !right || (op == '/' && *right == 0);
-    if (!bad && op == '/') result = *value / *right;
-    if (!bad && op == '+') bad = __builtin_add_overflow(*value, *right, &result);
-    if (!bad && op == '-') bad = __builtin_sub_overflow(*value, *right, &result);
-    if (!bad && op == '*') bad = __builtin_mul_overflow(*value, *right, &result);
-    value = bad ? std::nullopt : std::optional<int64_t>(result);
+  int64_t sum = 0, term = 0;
+  char sign = '+';
+  for (size_t i = 0; i < parts.size(); i += 2) {
+    const auto number = is_digits(parts[i]) ? parse_integer(parts[i]) : std::nullopt;
+    if (!number) return std::nullopt;
+    const char op = i == 0 ? '+' : parts[i - 1][0];
+    if (i == 0 || op == '+' || op == '-') {
+      const auto before = combined(sum, sign, term);
+      if (!before) return std::nullopt;
+      sum = *before;
+      sign = op;
+      term = *number;
+    } else if (const auto product = combined(term, op, *number)) {
+      term = *product;
+    } else {
+      return std::nullopt;
+    }
   }
-  return value;
+  return combined(sum, sign, term);
 }
 
 class ShellReader {
@@ -61,7 +78,6 @@ class ShellReader {
     const char c = peek();
     if (c == '\\' && (peek(1) == '\n' || (peek(1) == '\r' && peek(2) == '\n'))) {
       at_ += peek(1) == '\n' ? 2 : 3;
-      end_word();
       ++line_;
     } else if (c == '\n' || c == ';') {
       end_command();

@@ -23,6 +23,7 @@ std::string shown(const std::string& text) {
 
 TEST_CASE("Words know their lines over continued lines, comments and quotes") {
   CHECK(shown("a b") == "a:1 b:1");
+  CHECK(shown("a /data/\\\nqwen b") == "a:1 /data/qwen:1 b:2");
   CHECK(shown("a \\\n  b \\\r\n c\nd") == "a:1 b:2 c:3 | d:4");
   CHECK(shown("# no\na # no 'quote\nb") == "a:2 | b:3");
   CHECK(shown("a 'b c' \"d e\" f\\ g h#i") == "a:1 b c:1 d e:1 f g:1 h#i:1");
@@ -41,6 +42,7 @@ TEST_CASE("What follows a redirection, a pipe or & is left out up to the line's 
 
 TEST_CASE("Variables of the script and arithmetic of integers are replaced") {
   CHECK(shown("N=4\nM=m/$N\nA=$N b ${M}x '$N' \"$N\"") == "N=4:1 | M=m/4:2 | A=4:3 b:3 m/4x:3 $N:3 4:3");
+  CHECK(shown("a $((2 + 3 * 4)) $(expr 20 - 12 / 4 \\* 2 + 1) $((8 / 3 * 3 - 1))") == "a:1 14:1 15:1 5:1");
   CHECK(shown("n=4\na $(expr 32 / $n) $((n * 2)) $(expr 7 - 2 - 1) $(expr 3 \\* 4)") == "n=4:1 | a:2 8:2 8:2 4:2 12:2");
   CHECK(shown("export N=2\na $N") == "N=2:1 export:1 | a:2 2:2");
   CHECK(shown("a cost$ $") == "a:1 cost$:1 $:1");
