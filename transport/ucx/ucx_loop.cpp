@@ -260,9 +260,10 @@ Status UcxLoop::wait_for_all(Clock::time_point until, const char* what, bool (*l
   return lost();
 }
 
-/// A peer's hello comes behind what its transport says to connect, which this side has answered then; the flush waits
-/// for that answer to leave. From then on nothing of connecting is under way: UCX 1.13 ends the process when it finds
-/// such a message on a connection that a death has cut.
+/// UCX asks for the peer's number of an endpoint only when something needs it, over TCP with the first large message. A
+/// hello that may be replied to needs it. So a peer's hello comes behind its question, which this side has answered
+/// then, and the flush waits for that answer to leave. From then on nothing of connecting is under way: UCX 1.13 ends
+/// the process when an answer is left over on a connection that a death has cut.
 Status UcxLoop::wait_connected(milliseconds timeout) {
   const auto until = Clock::now() + timeout;
   TROUPE_RETURN_IF_ERROR(wait_for_all(until, "answer", [](const Peer& peer) { return !peer.connected; }));

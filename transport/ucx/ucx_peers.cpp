@@ -1,3 +1,4 @@
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,7 +10,15 @@
 namespace troupe {
 namespace {
 constexpr std::chrono::milliseconds kShutdownGrace{500};
+constexpr int kEndOfProcess = 200;  // milliseconds
+
+/// Of a descriptor that watches a process, or -1. What a process holds goes shortly before itself.
+bool has_ended(int process) {
+  pollfd event{process, POLLIN, 0};
+  return process >= 0 && poll(&event, 1, kEndOfProcess) == 1;
 }
+
+}  // namespace
 
 UcxLoop::Peer::~Peer() {
   if (process >= 0) close(process);
@@ -41,6 +50,9 @@ Status UcxLoop::add_peer(SlotId slot, const std::string& card) {
     if (view.ok()) peer->segment = std::move(*view);
   }
   auto endpoint = worker_->connect(card.substr(second + 1), &UcxLoop::on_error, peer.get());
+  if (!endpoint.ok() && has_ended(peer->process))
+    return unavailable("slot " + std::to_string(slot.value) + " went away while slot " +
+                       std::to_string(options_.self.value) + " connected to it");
   if (!endpoint.ok())
     return wrap(endpoint.error(), "slot " + std::to_string(options_.self.value) + " could not connect to slot " +
                                       std::to_string(slot.value));

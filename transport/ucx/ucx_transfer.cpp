@@ -112,6 +112,10 @@ void UcxLoop::post_locked(Peer& peer, SendOp* op) {
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   param.cb.send = &UcxLoop::on_sent;
   param.user_data = op;
+  if (op->header.kind == WireKind::kHello) {
+    param.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
+    param.flags = UCP_AM_SEND_FLAG_REPLY;
+  }
   void* request = ucp_am_send_nbx(peer.endpoint, kMessageId, &op->header, sizeof op->header, op->payload.data,
                                   op->payload.bytes, &param);
   if (!UCS_PTR_IS_PTR(request)) end_send(op, UCS_PTR_STATUS(request));
