@@ -61,7 +61,12 @@ BlockReader::Look BlockReader::look(int source, const RecordBlock& block) {
     if (!taken(source, block, i)) continue;
     BlockEntry& entry = out.entries[i];
     if (known && entry.kind != BlockEntry::Kind::kNotTaken && refresh(source, entry, changed)) continue;
-    entry = look_at(source, block.records[i]);
+    auto looked = look_at(source, block.records[i]);
+    if (!looked.ok()) {
+      out.failed = looked.error();
+      return out;
+    }
+    entry = std::move(*looked);
     changed = true;
     out.cached = false;
   }
@@ -101,13 +106,15 @@ Result<IndexedImage> BlockReader::grid_of(int source, const std::string& path, u
   return grid;
 }
 
-BlockEntry BlockReader::look_at(int source, const RecordSpan& span) {
+Result<BlockEntry> BlockReader::look_at(int source, const RecordSpan& span) {
   BlockEntry entry;
   Record record;
   const auto parsed = reader_.read_record(source, span, record);
   entry.id = record.id.empty() ? place_name(reader_.source(source).path, span.line) : record.id;
   entry.kind = BlockEntry::Kind::kBad;
   if (!parsed.ok()) {
+    if (parsed.error().code == ErrorCode::kResourceExhausted)
+      return wrap(parsed.error(), "record " + entry.id + " of " + reader_.source(source).path);
     entry.reason = parsed.error().message;
     return entry;
   }

@@ -22,6 +22,7 @@ class BlockReader {
   struct Look {
     std::vector<BlockEntry> entries;  // one a record
     bool cached = false;              // not one record was read
+    Status failed;                    // there was no memory for a record, and the look is of no use
   };
   Look look(int source, const RecordBlock& block);
 
@@ -29,7 +30,8 @@ class BlockReader {
   uint64_t stamp_of(int source, const std::string& path);
   /// The grid, and the stamp that the file had before the look at it.
   Result<IndexedImage> grid_of(int source, const std::string& path, uint64_t& stamp);
-  BlockEntry look_at(int source, const RecordSpan& span);
+  /// ResourceExhausted is nobody's record's fault; what else is wrong stands in the entry.
+  Result<BlockEntry> look_at(int source, const RecordSpan& span);
   Status look_at_pictures(int source, const Record& record, BlockEntry& entry, std::vector<IndexedImage>& grids);
   /// Brings an entry that was kept up to date with the picture files. False: its record must be read again.
   bool refresh(int source, BlockEntry& entry, bool& changed);

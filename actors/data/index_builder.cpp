@@ -40,11 +40,11 @@ class IndexBuild {
     for (int s = 0; s < reader.sources(); ++s) progress_.total_bytes += static_cast<int64_t>(reader.bytes(s).size());
   }
 
-  SampleIndex run() {
+  Result<SampleIndex> run() {
     BlockReader looker(reader_, run_.cache, run_.warn);
     const int wanted = data_.workers > 0 ? data_.workers : static_cast<int>(std::thread::hardware_concurrency());
     BlockPool pool(looker, std::clamp(wanted, 1, kMaxThreads));
-    for (int s = 0; s < reader_.sources(); ++s) run_source(s, pool);
+    for (int s = 0; s < reader_.sources(); ++s) TROUPE_RETURN_IF_ERROR(run_source(s, pool));
     if (run_.cache != nullptr) run_.cache->trim();
     index_.digest = digest_of(reader_, contents_, index_);
     progress_.seconds_left = 0;
@@ -55,7 +55,7 @@ class IndexBuild {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void run_source(int source, BlockPool& pool) {
+  Status run_source(int source, BlockPool& pool) {
     RecordBlocks blocks = reader_.blocks(source);
     const int64_t before = progress_.done_bytes;
     bool more = true;
@@ -67,6 +67,7 @@ class IndexBuild {
       }
       if (pool.waiting() == 0) break;
       if (auto done = pool.take(run_.progress_every)) {
+        TROUPE_RETURN_IF_ERROR(done->look.failed);
         add(source, *done);
         progress_.done_bytes = before + static_cast<int64_t>(done->block.end);
         reader_.forget(source, done->block.begin, done->block.end);
@@ -81,6 +82,7 @@ class IndexBuild {
       ++index_.total_records;
     }
     contents_.push_back(blocks.content_hash());
+    return {};
   }
 
   void add(int source, const BlockPool::Done& done) {

@@ -1,6 +1,8 @@
 #include "actors/data/record.h"
 
 #include <algorithm>
+#include <limits>
+#include <optional>
 
 #include "actors/data/record_fields.h"
 #include "actors/data/record_turns.h"
@@ -13,6 +15,37 @@ namespace {
 
 using namespace record_fields;
 
+bool is_sound(std::string_view text) { return first_invalid_utf8(text) == std::string::npos; }
+
+/// What is wrong with the first text or key that is not UTF-8, which no file of JSON has; `where`: its path of keys.
+std::optional<std::string> broken_text(const Json& value, const std::string& where) {
+  if (value.is_string() && !is_sound(value.get_ref<const std::string&>()))
+    return "key '" + where + "' holds text that is not UTF-8";
+  if (value.is_array())
+    for (const auto& item : value)
+      if (auto broken = broken_text(item, where)) return broken;
+  if (value.is_object())
+    for (const auto& [key, below] : value.items()) {
+      const std::string path = where.empty() ? key : where + "." + key;
+      if (!is_sound(key)) {
+        const std::string shown = Json(path).dump(-1, ' ', false, Json::error_handler_t::replace);
+        return "key '" + shown.substr(1, shown.size() - 2) + "' is not UTF-8";
+      }
+      if (auto broken = broken_text(below, path)) return broken;
+    }
+  return {};
+}
+
+/// An id as text; empty when it is not UTF-8.
+std::string id_text(const Json& id) {
+  if (id.is_binary()) {
+    const std::string text(id.get_binary().begin(), id.get_binary().end());
+    return is_sound(text) ? text : "";
+  }
+  if (broken_text(id, {})) return {};
+  return id.is_string() ? id.get<std::string>() : id.dump();
+}
+
 /// Reads and judges the fields of one record beside its turns.
 class RecordReader {
  public:
@@ -21,8 +54,7 @@ class RecordReader {
 
   Status read_id() {
     for (const auto& key : keys_of(Column::kId, spelling_))
-      if (const auto id = object_.find(key); id != object_.end() && !id->is_null())
-        record_.id = id->is_string() ? id->get<std::string>() : id->dump();
+      if (const auto id = object_.find(key); id != object_.end() && !id->is_null()) record_.id = id_text(*id);
     return {};
   }
 
@@ -32,7 +64,15 @@ class RecordReader {
       const auto found = object_.find(key);
       if (found == object_.end() || found->is_null()) continue;
       TROUPE_ASSIGN(const float weight, read_weight(*found, "key '" + key + "'"));
-      for (Turn& turn : record_.turns) turn.weight *= weight;
+      for (Turn& turn : record_.turns) {
+        const double product = static_cast<double>(turn.weight) * static_cast<double>(weight);
+        if (product > kMostWeight)
+          return invalid_argument("key '" + key + "' is " + quoted(found->dump()) + ", which with " +
+                                  quoted(Json(turn.weight).dump()) + " of an answer makes " +
+                                  quoted(Json(product).dump()) + "; products up to 1000 are understood");
+        // A weight that is not 0 must not become it.
+        turn.weight = product > 0 ? std::max(static_cast<float>(product), std::numeric_limits<float>::min()) : 0.0F;
+      }
     }
     return {};
   }
@@ -110,18 +150,6 @@ Status read_record(const Json& object, const std::vector<std::string>& pictures,
   return check_placeholders(record);
 }
 
-/// The first text or key that is not UTF-8, which no file of JSON has; empty: there is none.
-std::string broken_text(const Json& value, const std::string& where) {
-  if (value.is_string() && first_invalid_utf8(value.get_ref<const std::string&>()) != std::string::npos) return where;
-  if (value.is_array())
-    for (const auto& item : value)
-      if (auto broken = broken_text(item, where); !broken.empty()) return broken;
-  if (value.is_object())
-    for (const auto& [key, below] : value.items())
-      if (auto broken = broken_text(below, where.empty() ? key : where + "." + key); !broken.empty()) return broken;
-  return {};
-}
-
 }  // namespace
 
 bool RecordImage::in_record() const { return bytes != nullptr || is_inline_data(path); }
@@ -142,9 +170,11 @@ Status parse_record(std::string_view json, Record& record, const RecordSpelling&
 }
 
 Status parse_row(const Json& object, Record& record, const RecordSpelling& spelling) {
-  if (const auto broken = broken_text(object, {}); !broken.empty())
-    return invalid_argument("key '" + broken + "' holds text that is not UTF-8");
   try {
+    if (const auto broken = broken_text(object, {})) {
+      if (object.is_object()) TROUPE_RETURN_IF_ERROR(RecordReader(object, spelling, record).read_id());
+      return invalid_argument(*broken);
+    }
     return read_record(object, {}, spelling, record);
   } catch (const Json::exception& e) {
     return invalid_argument("cannot be read: " + json_complaint(e));

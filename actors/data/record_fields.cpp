@@ -9,7 +9,6 @@
 namespace troupe::record_fields {
 namespace {
 constexpr size_t kQuotedBytes = 60;  // of a value in a message
-constexpr double kMostWeight = 1000;
 
 /// A picture's bytes, called by the name that stands beside them, or by the key.
 RecordImage image_of_bytes(const Json& bytes, const Json* name, const std::string& key) {

@@ -14,6 +14,8 @@ namespace troupe::record_fields {
 
 using Json = nlohmann::json;
 
+inline constexpr double kMostWeight = 1000;
+
 /// A key of the object and its value.
 struct Found {
   std::string key;

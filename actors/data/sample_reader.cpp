@@ -169,6 +169,8 @@ Result<Record> SampleReader::indexed_record(const SampleView& sample) const {
     return changed(sample, "the file is shorter");
   Record record;
   const auto parsed = read_record(sample.source, {sample.byte_offset, sample.byte_length, 1, 1}, record);
+  if (!parsed.ok() && parsed.error().code == ErrorCode::kResourceExhausted)
+    return wrap(parsed.error(), "sample " + std::string(sample.id) + " of " + source(sample.source).path);
   if (!parsed.ok()) return changed(sample, parsed.error().message);
   return record;
 }

@@ -4,6 +4,7 @@
 #include <arrow/io/memory.h>
 #include <parquet/exception.h>
 
+#include "actors/parquet/out_of_memory.h"
 #include "actors/parquet/row_cursor.h"
 #include "base/printable_text.h"
 
@@ -39,6 +40,9 @@ Result<std::shared_ptr<const RowFile>> ArrowRows::open(std::shared_ptr<const Map
   try {
     TROUPE_RETURN_IF_ERROR(rows->read_footer(names));
   } catch (const std::exception& e) {
+    if (is_out_of_memory(e))
+      return make_error(ErrorCode::kResourceExhausted,
+                        "cannot be opened for want of memory: " + printable(e.what(), false));
     return invalid_argument("is a Parquet file whose footer is damaged: " + printable(e.what(), false));
   }
   return std::shared_ptr<const RowFile>(std::move(rows));
@@ -101,23 +105,28 @@ ColumnChunk ArrowRows::chunk(int group, size_t leaf) const {
 std::shared_ptr<parquet::OffsetIndex> ArrowRows::offset_index(int group, size_t leaf) const {
   const int column = shapes_.leaves[leaf].column;
   if (!footer_->RowGroup(group)->ColumnChunk(column)->GetOffsetIndexLocation()) return nullptr;
-  const auto pages = reader_->GetPageIndexReader();
-  const auto of_group = pages != nullptr ? pages->RowGroup(group) : nullptr;
-  return of_group != nullptr ? of_group->GetOffsetIndex(column) : nullptr;
+  try {
+    const auto pages = reader_->GetPageIndexReader();
+    const auto of_group = pages != nullptr ? pages->RowGroup(group) : nullptr;
+    return of_group != nullptr ? of_group->GetOffsetIndex(column) : nullptr;
+  } catch (const std::exception& e) {
+    if (is_out_of_memory(e)) throw;
+    return nullptr;  // a broken index is none
+  }
 }
 
 PagePlaces::Place ArrowRows::place(int group, size_t leaf, int64_t row, std::optional<size_t>& dictionary) const {
   const std::lock_guard lock(places_mutex_);  // others wait rather than go through the same group too
   auto& of_group = places_[static_cast<size_t>(group)];
   of_group.resize(shapes_.leaves.size());
-  PagePlaces& places = of_group[leaf];
-  if (places.places.empty()) {
+  auto& places = of_group[leaf];
+  if (!places) {
     const auto begin = static_cast<size_t>(group);
     places = find_places(chunk(group, leaf), group_begins_[begin + 1] - group_begins_[begin],
                          offset_index(group, leaf).get());
   }
-  dictionary = places.dictionary;
-  return places.before(row);
+  dictionary = places->dictionary;
+  return places->before(row);
 }
 
 }  // namespace troupe

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -21,7 +22,7 @@ namespace troupe {
 /// jumped into it. Thread-safe.
 class ArrowRows final : public RowFile {
  public:
-  /// InvalidArgument with the reason, which is to follow the file's name.
+  /// InvalidArgument, or ResourceExhausted for want of memory, with the reason, which is to follow the file's name.
   static Result<std::shared_ptr<const RowFile>> open(std::shared_ptr<const MappedFile> file,
                                                      const std::set<std::string>& names);
 
@@ -29,7 +30,7 @@ class ArrowRows final : public RowFile {
   std::unique_ptr<RowCursor> cursor(int group) const override;
 
   const RowShapes& shapes() const { return shapes_; }
-  /// Where to begin in a leaf's chunk. Throws what Arrow throws.
+  /// Where to begin in a leaf's chunk. Throws what Arrow throws, for the same row always the same.
   PagePlaces::Place place(int group, size_t leaf, int64_t row_in_group, std::optional<size_t>& dictionary) const;
   /// Throws what Arrow throws.
   ColumnChunk chunk(int group, size_t leaf) const;
@@ -49,8 +50,8 @@ class ArrowRows final : public RowFile {
   RowShapes shapes_;
   std::vector<int64_t> group_begins_;
   mutable std::mutex places_mutex_;
-  mutable std::vector<std::vector<PagePlaces>>
-      places_;  // by group and leaf, empty until asked for; under places_mutex_
+  mutable std::vector<std::vector<std::optional<PagePlaces>>>
+      places_;  // by group and leaf, none until asked for; under places_mutex_
 };
 
 }  // namespace troupe

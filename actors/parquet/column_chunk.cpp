@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "actors/parquet/leaf_reader.h"
+#include "actors/parquet/out_of_memory.h"
 
 namespace troupe {
 namespace {
@@ -37,7 +38,24 @@ std::optional<PagePlaces> places_of_index(const ColumnChunk& chunk, int64_t rows
     if (!first && static_cast<size_t>(begin) <= found.places.back().begin) return {};
     found.places.push_back({static_cast<size_t>(begin), page.first_row_index});
   }
-  return found.places.empty() ? std::optional<PagePlaces>() : std::optional(std::move(found));
+  if (found.places.empty()) return {};
+  // Footers exist that do not name the dictionary; it comes before the pages with values.
+  if (!found.dictionary && found.places[0].begin > 0) found.dictionary = 0;
+  found.reached = rows;
+  return found;
+}
+
+/// Goes through the chunk as far as it can be read; `found` holds what was found when it throws.
+void walk(const ColumnChunk& chunk, int64_t rows, PagePlaces& found) {
+  auto pager = std::make_unique<ChunkPager>(chunk, 0, std::nullopt);
+  const ChunkPager& pages = *pager;  // the reader's
+  const auto reader = LeafReader::make(chunk, std::move(pager));
+  for (; found.reached < rows && reader->at_row(); ++found.reached) {
+    found.dictionary = pages.met_dictionary();
+    if (reader->at_page_begin()) found.places.push_back({pages.page_begin(), found.reached});
+    reader->next_row(nullptr);
+  }
+  if (found.reached < rows) throw parquet::ParquetException("a column chunk has fewer rows than its group");
 }
 
 }  // namespace
@@ -86,6 +104,7 @@ std::shared_ptr<parquet::Page> ChunkPager::NextPage() {
 }
 
 const PagePlaces::Place& PagePlaces::before(int64_t row) const {
+  if (row >= reached) throw parquet::ParquetException(failure);
   const auto behind =
       std::upper_bound(places.begin(), places.end(), row, [](int64_t r, const Place& place) { return r < place.row; });
   return *std::prev(behind);  // the first place is row 0
@@ -94,18 +113,13 @@ const PagePlaces::Place& PagePlaces::before(int64_t row) const {
 PagePlaces find_places(const ColumnChunk& chunk, int64_t rows, const parquet::OffsetIndex* index) {
   if (index != nullptr)
     if (auto found = places_of_index(chunk, rows, *index)) return std::move(*found);
-  auto pager = std::make_unique<ChunkPager>(chunk, 0, std::nullopt);
-  const ChunkPager& pages = *pager;  // the reader's
-  const auto reader = LeafReader::make(chunk, std::move(pager));
   PagePlaces found;
-  int64_t row = 0;
-  for (; row <= rows && reader->at_row(); ++row) {
-    if (reader->at_page_begin()) found.places.push_back({pages.page_begin(), row});
-    reader->next_row(nullptr);
+  try {
+    walk(chunk, rows, found);
+  } catch (const std::exception& e) {
+    if (is_out_of_memory(e)) throw;  // which says nothing of the chunk
+    found.failure = e.what();
   }
-  if (row != rows || found.places.empty())
-    throw parquet::ParquetException("a column chunk has another number of rows than its group");
-  found.dictionary = pages.met_dictionary();
   return found;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -60,12 +61,14 @@ struct PagePlaces {
   };
   std::vector<Place> places;
   std::optional<size_t> dictionary;
-  /// The last place not behind the row.
+  int64_t reached = 0;  // rows before this one can be reached, others cannot, and `failure` says why
+  std::string failure;
+  /// The last place not behind the row, which was reached. Throws the failure for another.
   const Place& before(int64_t row) const;
 };
 
-/// By the chunk's offset index where it is sound (null: there is none), else by one pass over the chunk. Throws when
-/// the chunk does not have `rows` rows.
+/// By the chunk's offset index where it is sound (null: there is none), else by one pass over the chunk, which ends
+/// where the chunk is damaged or lacks rows. Throws for want of memory alone.
 PagePlaces find_places(const ColumnChunk& chunk, int64_t rows, const parquet::OffsetIndex* index);
 
 }  // namespace troupe

@@ -32,6 +32,7 @@ class TypedLeafReader final : public LeafReader {
   TypedLeafReader(const ColumnChunk& chunk, std::unique_ptr<ChunkPager> pages)
       : kind_(chunk.kind),
         most_defined_(chunk.column->max_definition_level()),
+        repeats_(chunk.column->max_repetition_level() > 0),
         pages_(*pages),
         reader_(std::static_pointer_cast<parquet::TypedColumnReader<Type>>(
             parquet::ColumnReader::Make(chunk.column, std::move(pages), chunk.properties->memory_pool()))) {}
@@ -46,7 +47,7 @@ class TypedLeafReader final : public LeafReader {
   void next_row(LeafRow* out) override {
     do {
       take(out);
-    } while (fill() && repetitions_[at_] != 0);
+    } while (repeats_ && fill() && repetitions_[at_] != 0);
   }
 
  private:
@@ -93,7 +94,8 @@ class TypedLeafReader final : public LeafReader {
 
   LeafKind kind_;
   int16_t most_defined_;
-  ChunkPager& pages_;                                         // reader_'s
+  bool repeats_;       // else a row ends with its value, whatever the next page is like
+  ChunkPager& pages_;  // reader_'s
   std::shared_ptr<parquet::TypedColumnReader<Type>> reader_;  // shared as Arrow makes it
   // Of a column without such levels Arrow writes none, and they stay 0, which is right.
   std::array<int16_t, kAtOnce> definitions_{}, repetitions_{};

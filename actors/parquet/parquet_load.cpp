@@ -10,7 +10,9 @@ namespace troupe {
 namespace {
 
 struct Module {
-  OpenParquetRows* open;
+  OpenParquetRows* open = nullptr;
+  ParquetLibrary* library = nullptr;
+  uint64_t hash = 0;  // of its code and of the library's version
 };
 
 /// The module stays loaded: rows are freed by its code.
@@ -23,7 +25,9 @@ Result<Module> load() {
   // Local: Arrow's libraries bring an OpenSSL and a Thrift of their own and export them, which nobody else may find.
   void* module = ::dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL);
   void* entry = module != nullptr ? ::dlsym(module, kParquetEntry) : nullptr;
-  if (entry != nullptr) return Module{reinterpret_cast<OpenParquetRows*>(entry)};
+  void* library = entry != nullptr ? ::dlsym(module, kParquetLibraryEntry) : nullptr;
+  if (library != nullptr)
+    return Module{reinterpret_cast<OpenParquetRows*>(entry), reinterpret_cast<ParquetLibrary*>(library)};
   const char* why = ::dlerror();
   return make_error(ErrorCode::kFailedPrecondition, std::string("the module that reads Parquet cannot be loaded: ") +
                                                         (why != nullptr ? why : "?") + "; valid: " + kParquetModule +
@@ -35,7 +39,15 @@ Result<uint64_t> hash_of(const Module& module) {
   if (::dladdr(reinterpret_cast<void*>(module.open), &info) == 0)
     return internal_error("dladdr knows no such function");
   TROUPE_ASSIGN(const auto file, MappedFile::open(info.dli_fname));
-  return XXH3_64bits(file->bytes().data(), file->bytes().size());
+  std::string version;
+  module.library(version);
+  return XXH3_64bits_withSeed(file->bytes().data(), file->bytes().size(), XXH3_64bits(version.data(), version.size()));
+}
+
+Result<Module> load_and_hash() {
+  TROUPE_ASSIGN(Module module, load());
+  TROUPE_ASSIGN(module.hash, hash_of(module));
+  return module;
 }
 
 }  // namespace
@@ -43,9 +55,9 @@ Result<uint64_t> hash_of(const Module& module) {
 Result<ParquetRows> open_parquet(const std::shared_ptr<const MappedFile>& file, const std::string& path,
                                  const std::set<std::string>& names) {
   ParquetRows rows;
-  const auto module = load();
+  static const auto module = load_and_hash();  // the module is the same for every file of the process
   if (!module.ok()) return make_error(module.error().code, path + " is a Parquet file, but " + module.error().message);
-  TROUPE_ASSIGN(rows.reader, hash_of(*module));
+  rows.reader = module->hash;
   Result<std::shared_ptr<const RowFile>> opened = internal_error("was not opened");
   module->open(file, names, opened);
   if (!opened.ok()) return make_error(opened.error().code, path + " " + opened.error().message);

@@ -18,7 +18,7 @@ inline bool is_parquet(std::string_view bytes) { return bytes.starts_with("PAR1"
 /// A Parquet file that is open for reading.
 struct ParquetRows {
   std::shared_ptr<const RowFile> file;  // shared by whoever reads its rows
-  uint64_t reader = 0;                  // hash of the code that turns columns into objects
+  uint64_t reader = 0;                  // hash of the code that turns columns into objects, Arrow's version included
 };
 
 /// Opens a Parquet file by its footer; its rows are read later. `names`: the keys that a record is read from. Their

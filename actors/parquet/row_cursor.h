@@ -21,7 +21,11 @@ class ArrowRowCursor final : public RowCursor {
     std::unique_ptr<LeafReader> reader;  // null: nothing was asked for yet
     int64_t next = 0;                    // row in the group
   };
-  void bring_to(size_t leaf, int64_t row);
+  void open_at(size_t leaf, const PagePlaces::Place& place, std::optional<size_t> dictionary);
+  /// What the row has in the column goes into held_.
+  void read_leaf(size_t leaf, int64_t row);
+  void jump_to(size_t leaf, int64_t row);
+  void walk_to(size_t leaf, int64_t row);
 
   const ArrowRows& file_;
   int group_;

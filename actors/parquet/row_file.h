@@ -13,7 +13,7 @@ namespace troupe {
 /// and bytes stay bytes (nlohmann's binary values).
 struct Row {
   nlohmann::json object;
-  int64_t bytes = 0;  // of its texts and bytes
+  int64_t bytes = 0;  // of memory, about
 };
 
 /// Reads rows of one group of a file. Rows that come one after the other cost what lies between them; a jump costs a
@@ -21,7 +21,8 @@ struct Row {
 class RowCursor {
  public:
   virtual ~RowCursor() = default;
-  /// A row of the group by its number in the file. DataLoss with the reason; the cursor is of no use then.
+  /// A row of the group by its number in the file. DataLoss with the reason, for the same row the same whatever was
+  /// read before, or ResourceExhausted for want of memory; the cursor is of no use then.
   virtual Result<std::shared_ptr<const Row>> read(int64_t row) = 0;
 };
 

@@ -19,7 +19,7 @@ class RowPool {
 
   /// Null for a source that is no such file.
   explicit RowPool(std::vector<std::shared_ptr<const RowFile>> files) : files_(std::move(files)) {}
-  /// DataLoss when the file has no such row or it cannot be read.
+  /// DataLoss when the file has no such row or it cannot be read, ResourceExhausted for want of memory.
   Result<std::shared_ptr<const Row>> row(int file, int64_t row);
 
  private:

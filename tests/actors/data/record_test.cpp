@@ -1,6 +1,8 @@
 #include "actors/data/record.h"
 
 #include <catch2/catch.hpp>
+#include <limits>
+#include <nlohmann/json.hpp>
 
 namespace troupe {
 namespace {
@@ -96,6 +98,60 @@ TEST_CASE("A record's own weight, under the key that the spec names, multiplies 
   const Status refused = parse_record(R"({"importance": "high", "query": "q", "response": "a"})", plain, spelling);
   REQUIRE_FALSE(refused.ok());
   CHECK(refused.error().message.find("key 'importance' is '\"high\"'") != std::string::npos);
+}
+
+TEST_CASE("A weight that is not 0 does not become 0 by a record's weight, nor more than may be written") {
+  RecordSpelling spelling;
+  spelling.columns["record_weight"] = "importance";
+  const auto parse = [&](const std::string& turn, const std::string& all, Record& record) {
+    return parse_record(
+        R"({"importance": )" + all +
+            R"(, "messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a", "weight": )" +
+            turn + "}]}",
+        record, spelling);
+  };
+  const auto weight = [&](const std::string& turn, const std::string& all) {
+    Record record;
+    REQUIRE(parse(turn, all, record).ok());
+    return record.turns[1].weight;
+  };
+  CHECK(weight("1e-30", "1e-30") == std::numeric_limits<float>::min());
+  CHECK(weight("0", "1e-30") == 0);
+  CHECK(weight("1e-30", "0") == 0);
+  CHECK(weight("100", "10") == 1000);
+  Record record;
+  const Status refused = parse("100", "11", record);
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().message.starts_with("key 'importance' is '11'"));
+  CHECK(refused.error().message.find("1100") != std::string::npos);
+}
+
+TEST_CASE("A row whose text or key is not UTF-8 is refused by the record's own id") {
+  const auto refusal = [](nlohmann::json row, const std::string& id) {
+    Record record;
+    const Status refused = parse_row(row, record);
+    REQUIRE_FALSE(refused.ok());
+    CHECK(record.id == id);
+    return refused.error().message;
+  };
+  CHECK(refusal({{"id", "r7"}, {"query", "Gr\xFC\xDF"}, {"response", "a"}}, "r7") ==
+        "key 'query' holds text that is not UTF-8");
+  CHECK(refusal({{"id", "\xFC"}, {"query", "q"}, {"response", "a"}}, "") == "key 'id' holds text that is not UTF-8");
+  CHECK(refusal({{"id", "r7"}, {"query", "q"}, {"response", "a"}, {"", "\xFC"}}, "r7") ==
+        "key '' holds text that is not UTF-8");
+  CHECK(refusal({{"id", "r7"}, {"query", "q"}, {"response", "a"}, {"x", {{"a\xFC", 1}}}}, "r7") ==
+        "key 'x.a\xEF\xBF\xBD' is not UTF-8");
+}
+
+TEST_CASE("An id in bytes is text where it is UTF-8, else there is none") {
+  const auto id = [](std::vector<uint8_t> bytes) {
+    Record record;
+    REQUIRE(
+        parse_row({{"id", nlohmann::json::binary(std::move(bytes))}, {"query", "q"}, {"response", "a"}}, record).ok());
+    return record.id;
+  };
+  CHECK(id({'r', '7'}) == "r7");
+  CHECK(id({0xFC, 'x'}).empty());
 }
 
 TEST_CASE("D19: tools' turns stand between answers, any number of them") {

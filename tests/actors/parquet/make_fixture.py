@@ -106,8 +106,40 @@ def write_odd():
     (HERE / "damaged.parquet").write_bytes(sound.replace(b"id 200", b"id 2OO"))
 
 
+def varint(number):
+    out = b""
+    while number >= 0x80:
+        out, number = out + bytes([number & 0x7F | 0x80]), number >> 7
+    return out + bytes([number])
+
+
+def write_broken():
+    """Damage that one page has, and footers and indexes that do not say what they should."""
+    ids, pages = [f"id {i}" for i in range(400)], dict(compression="none", data_page_size=500, write_batch_size=20, write_page_checksum=True)
+    write("indexed", {"id": (ids, pa.string())}, use_dictionary=False, write_page_index=True, **pages)
+    sound = (HERE / "indexed.parquet").read_bytes()
+    (HERE / "indexed_damaged.parquet").write_bytes(sound.replace(b"id 200", b"id 2OO", 1))
+    chat = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
+    chats = [[{"role": "user", "content": f"What is {i}?"}, {"role": "assistant", "content": "It is a cat."}] for i in range(1600)]
+    write("chats_damaged", {"messages": (chats, chat)}, use_dictionary=["messages.list.element.role"], **pages)
+    file = HERE / "chats_damaged.parquet"
+    file.write_bytes(file.read_bytes().replace(b"What is 700?", b"What is 7OO?", 1))
+    # A dictionary that the footer does not name: the pages begin with it, and its own place is 0.
+    write("dictionary", {"id": ([f"id {i % 40}" for i in range(400)], pa.string())}, compression="none", data_page_size=10, write_batch_size=20, write_page_index=True)
+    file = HERE / "dictionary.parquet"
+    column = pq.ParquetFile(file).metadata.row_group(0).column(0)
+    assert column.dictionary_page_offset == 4
+    begin = varint(2 * column.data_page_offset)  # zigzag, as what follows
+    assert len(begin) == 2
+    named, unnamed = b"\x26" + begin + b"\x26\x08", b"\x26\x88\x00\x26\x00"
+    assert file.read_bytes().count(named) == 1
+    file.write_bytes(file.read_bytes().replace(named, unnamed))
+    write("large", {"id": (["x" * (200 << 20)], pa.string())}, use_dictionary=False, compression="zstd", compression_level=19, write_statistics=False)
+
+
 if __name__ == "__main__":
     HERE.mkdir(exist_ok=True)
     write_types()
     write_records()
     write_odd()
+    write_broken()

@@ -117,6 +117,42 @@ TEST_CASE("Rows that cannot be used are reported by file, row and reason") {
   CHECK(has(empty.bad[0].reason, "the file holds no record"));
 }
 
+TEST_CASE("Which rows of a damaged file are bad, and why, does not depend on the number of threads") {
+  IndexData data;
+  const auto index = [&](int workers) {
+    data.spec.workers = workers;
+    return data.index({parquet("chats_damaged.parquet")});
+  };
+  const auto one = index(1);
+  REQUIRE(one.samples.size() > 600);
+  REQUIRE(one.samples.size() <= 700);
+  for (int i = 0; i < 3; ++i) {
+    const auto four = index(4);
+    CHECK(four.digest == one.digest);
+    CHECK(four.samples.size() == one.samples.size());
+    REQUIRE(four.bad.size() == one.bad.size());
+    for (size_t k = 0; k < one.bad.size(); ++k) {
+      CHECK(four.bad[k].line == one.bad[k].line);
+      CHECK(four.bad[k].reason == one.bad[k].reason);
+      CHECK(one.bad[k].reason == one.bad[0].reason);
+    }
+  }
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which take address space of their own
+TEST_CASE("Want of memory ends the indexing instead of making a record a bad one") {
+  IndexData data;
+  data.spec.workers = 1;
+  const fixture::LessMemory less(int64_t{180} << 20);
+  const auto built =
+      build_sample_index(data.spec, {{parquet("large.parquet"), "", 1, -1}}, data.model, fixture::model_config());
+  REQUIRE_FALSE(built.ok());
+  INFO(built.error().to_string());
+  CHECK(built.error().code == ErrorCode::kResourceExhausted);
+  CHECK(has(built.error().message, "record large.parquet:1 of "));
+}
+#endif
+
 TEST_CASE("A column of another name is read when the spec names it") {
   const IndexData data;
   DataSource source{parquet("photo.parquet"), data.scratch.path("pictures"), 1, -1};
