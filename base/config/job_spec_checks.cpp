@@ -348,7 +348,8 @@ void check_source_files(const std::vector<DataSource>& sources, const Section& s
       if (section.full_name("sources") + "[" + std::to_string(j) + "]" == sources[i].key) item = &list->items[j];
     const Section entry(item, sources[i].key, item ? item->place : section.place(), section.diagnostics());
     if (const std::string reason = unreadable_reason(sources[i].path, false); !reason.empty())
-      entry.fail("path", "value '" + sources[i].path + "' " + reason + "; valid: a JSON, JSONL or Parquet file of records");
+      entry.fail("path",
+                 "value '" + sources[i].path + "' " + reason + "; valid: a JSON, JSONL or Parquet file of records");
     else if (const std::string root = unreadable_reason(sources[i].image_root, !is_file(sources[i].image_root));
              !root.empty())
       entry.fail("image_root", "value '" + sources[i].image_root + "' " + root +
