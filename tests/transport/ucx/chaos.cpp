@@ -53,7 +53,7 @@ Plan plan_of(uint64_t seed) {
   plan.at = static_cast<int>(random() % (2 * kMessages));
   plan.options.name = "chaos/" + std::to_string(seed);
   if (random() % 3 == 0) plan.options.credit_bytes = size_t{8} << 20;
-  if (seed >= kConnecting) plan.while_connecting = std::chrono::microseconds(1 + random() % 12000);
+  if (seed >= kConnecting) plan.while_connecting = std::chrono::microseconds(1 + random() % 4000);
   switch (seed % 3) {
     case 0:
       break;

@@ -21,5 +21,5 @@ TEST_CASE("a peer that ends while they connect takes nobody along, and who waits
     INFO("seed " << seed);
     CHECK(chaos_of_connecting(seed, &losses) == "");
   }
-  CHECK(losses > 0);  // else none ended while they connected
+  if (TROUPE_CHAOS_SEEDS >= 100) CHECK(losses > 0);  // of a few seeds all may end later
 }
