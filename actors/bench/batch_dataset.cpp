@@ -55,7 +55,7 @@ class BatchDataset final : public Dataset {
     for (int64_t i = 0; i < length; ++i) result.supervised.push_back(label[i] >= 0 ? 1 : 0);
     const auto images = index_.samples[static_cast<size_t>(sample)].images;
     result.images.assign(images.begin(), images.end());
-    result.positions = mrope_positions(length, result.images, config_.vision.merge_size);
+    result.positions = mrope_positions(length, result.images, config_.vision.merge_size, config_.tokens_per_second);
     return result;
   }
   Result<at::Tensor> patches(int64_t sample, int image) const override {

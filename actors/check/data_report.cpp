@@ -132,7 +132,10 @@ DataReport make_data_report(const JobSpec& spec, const std::vector<DataSource>& 
     report.text_only += sample.images.empty();
     report.at_limit += sample.tokens == spec.data.max_sample_tokens;
     if (!sample.images.empty()) images.push_back(static_cast<int64_t>(sample.images.size()));
-    for (const IndexedImage& image : sample.images) patches.push_back(image.patches());
+    for (const IndexedImage& image : sample.images) {
+      patches.push_back(image.patches());
+      report.videos += image.is_video();
+    }
     if (spec.eval.split > 0 && in_eval_split(sample, spec.eval.split))
       ++report.held_out;
     else

@@ -41,7 +41,8 @@ struct DataReport {
   int64_t at_limit = 0;  // of max_sample_tokens tokens exactly: cut, with truncate_text
   int64_t text_only = 0, without_target = 0, held_out = 0;
   int64_t supervised = 0;
-  Spread tokens, images, patches;  // of samples, images of samples that have some, patches of images
+  Spread tokens, images, patches;  // of samples, images and videos of samples that have some, patches of each
+  int64_t videos = 0;              // among them
   std::vector<LengthBin> lengths;  // ascending, without gaps
   std::vector<BadGroup> groups;    // most frequent first
   std::vector<SourceRow> sources;

@@ -81,10 +81,8 @@ Result<std::vector<uint8_t>> png_bytes(const RgbImage& image) {
 }
 
 /// An <img>, or why there is none.
-std::string thumbnail(const SampleReader& reader, int source, const PreviewPart& part) {
-  const auto file = reader.open_image(source, {part.text, part.bytes});
-  if (!file.ok()) return escaped(file.error().message);
-  const auto image = decode_image(file->bytes());
+std::string thumbnail(const SampleReader& reader, int source, const RecordVideo& medium) {
+  const auto image = reader.videos().first_frame(reader.pictures(source), medium);
   if (!image.ok()) return escaped(image.error().message);
   const auto bytes = png_bytes(scaled_down(*image));
   if (!bytes.ok()) return escaped(bytes.error().message);
@@ -114,9 +112,8 @@ Result<std::string> html_page(const std::string& title, const std::string& repor
       if (part.kind == PreviewPart::Kind::kText) page += escaped(part.text);
       if (part.kind == PreviewPart::Kind::kSupervised) page += weight_note(part) + "<b>" + escaped(part.text) + "</b>";
       if (part.kind == PreviewPart::Kind::kImage && reader != nullptr)
-        page += "\n" + thumbnail(*reader, source, part) + "\n[" + escaped(picture_name(part.text)) + ": " +
-                std::to_string(part.image.w) + " x " + std::to_string(part.image.h) + " patches, " +
-                std::to_string(part.image.tokens(merge)) + " tokens]\n";
+        page += "\n" + thumbnail(*reader, source, part.medium) + "\n[" + escaped(part.text) + ": " +
+                grid_text(part.image) + " patches, " + std::to_string(part.image.tokens(merge)) + " tokens]\n";
     }
     page += "</pre></article>";
   }

@@ -3,13 +3,28 @@
 #include <array>
 #include <cstdio>
 
+#include "actors/data/placeholders.h"
+
 namespace troupe {
 namespace {
 
 std::string image_text(const PreviewPart& part, int64_t merge) {
   const IndexedImage& i = part.image;
-  return "[" + picture_name(part.text) + ": " + std::to_string(i.w) + " x " + std::to_string(i.h) + " patches, " +
-         std::to_string(i.tokens(merge)) + " tokens]";
+  return "[" + part.text + ": " + grid_text(part.image) + " patches, " + std::to_string(i.tokens(merge)) + " tokens]";
+}
+
+PreviewPart image_part(const Record& record, const MediumPlace& medium, const IndexedImage& image) {
+  PreviewPart part{PreviewPart::Kind::kImage, {}, image, {}};
+  if (!medium.video) {
+    part.medium.frames = {record.images[medium.number]};
+    part.text = picture_name(record.images[medium.number].path);
+    return part;
+  }
+  part.medium = record.videos[medium.number];
+  const bool file = part.medium.is_file();
+  part.text = picture_name(file ? part.medium.file.path : part.medium.frames[0].path) +
+              (file ? "" : " and " + std::to_string(part.medium.frames.size() - 1) + " more frames");
+  return part;
 }
 
 }  // namespace
@@ -17,14 +32,14 @@ std::string image_text(const PreviewPart& part, int64_t merge) {
 Result<Preview> preview_sample(const SampleReader& reader, const SampleView& sample, int64_t merge) {
   TROUPE_ASSIGN(const Record record, reader.indexed_record(sample));
   const std::vector<IndexedImage> grids(sample.images.begin(), sample.images.end());
-  if (grids.size() != record.images.size()) return reader.changed(sample, "its number of images differs");
+  const auto media = media_in_order(record.turns);
+  if (grids.size() != media.size()) return reader.changed(sample, "its number of images and videos differs");
   TROUPE_ASSIGN(const SampleTokens tokens, reader.tokenize(sample.source, record, &grids));
   Preview preview{std::string(sample.id), static_cast<int64_t>(tokens.ids.size()), tokens.supervised_count(), {}};
   size_t at = 0, next_image = 0;
   while (at < tokens.ids.size()) {
     if (next_image < tokens.images.size() && static_cast<int64_t>(at) == tokens.images[next_image].token_offset) {
-      const RecordImage& picture = record.images[next_image];
-      preview.parts.push_back({PreviewPart::Kind::kImage, picture.path, tokens.images[next_image], 1, picture.bytes});
+      preview.parts.push_back(image_part(record, media[next_image], tokens.images[next_image]));
       at += static_cast<size_t>(tokens.images[next_image++].tokens(merge));
       continue;
     }
@@ -38,11 +53,16 @@ Result<Preview> preview_sample(const SampleReader& reader, const SampleView& sam
     preview.parts.push_back({tokens.supervised[at] ? PreviewPart::Kind::kSupervised : PreviewPart::Kind::kText,
                              std::move(text),
                              {},
-                             tokens.weights.empty() ? 1 : tokens.weights[at],
-                             nullptr});
+                             {},
+                             tokens.weights.empty() ? 1 : tokens.weights[at]});
     at = end;
   }
   return preview;
+}
+
+std::string grid_text(const IndexedImage& image) {
+  const std::string frame = std::to_string(image.w) + " x " + std::to_string(image.h);
+  return image.is_video() ? std::to_string(image.t) + " x " + frame : frame;
 }
 
 std::string picture_name(const std::string& path) {

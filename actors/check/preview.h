@@ -10,13 +10,13 @@
 /// A sample as it is trained on, for a person to read.
 namespace troupe {
 
-/// A run of a sample's text: what is supervised and what is not, or an image.
+/// A run of a sample's text: what is supervised and what is not, or an image or a video.
 struct PreviewPart {
   enum class Kind { kText, kSupervised, kImage } kind = Kind::kText;
-  std::string text;                          // kImage: the path as the record writes it
-  IndexedImage image;                        // kImage
-  float weight = 1;                          // kSupervised: what the answer counts in the loss
-  std::shared_ptr<const std::string> bytes;  // kImage: RecordImage::bytes
+  std::string text;    // kImage: its name for a person
+  IndexedImage image;  // kImage
+  RecordVideo medium;  // kImage: where to find it; a picture as the one frame of a video
+  float weight = 1;    // kSupervised: what the answer counts in the loss
 };
 
 struct Preview {
@@ -30,6 +30,8 @@ Result<Preview> preview_sample(const SampleReader& reader, const SampleView& sam
 
 /// A picture's path as a person wants to read it: of a data URI only what stands before its bytes.
 std::string picture_name(const std::string& path);
+/// A grid in patches, of a video with its length before it.
+std::string grid_text(const IndexedImage& image);
 /// What stands before an answer that does not count 1: "[counts 0.5] "; else empty.
 std::string weight_note(const PreviewPart& part);
 

@@ -65,6 +65,7 @@ std::string report_text(const DataReport& r) {
   add_spread(text, "tokens of a sample", r.tokens, "in all");
   add(text, "  %-18s %lld in all\n", "supervised", number(r.supervised));
   add_spread(text, "images, if any", r.images, "in all");
+  if (r.videos > 0) add(text, "  %-18s %lld in all, counted as images here\n", "videos", number(r.videos));
   add_spread(text, "patches of an image", r.patches, "in all");
   int64_t most = 1;
   for (const LengthBin& bin : r.lengths) most = std::max(most, bin.samples);
@@ -94,6 +95,7 @@ nlohmann::ordered_json report_json(const DataReport& r, const SampleIndex& index
   j["supervised"] = r.supervised;
   j["tokens"] = spread_json(r.tokens);
   j["images"] = spread_json(r.images);
+  j["videos"] = r.videos;
   j["patches"] = spread_json(r.patches);
   j["sources"] = nlohmann::ordered_json::array();
   for (const SourceRow& row : r.sources)

@@ -5,9 +5,24 @@
 #include <cmath>
 #include <filesystem>
 
+#include "actors/data/placeholders.h"
 #include "base/version/program_hash.h"
 
 namespace troupe {
+namespace {
+
+constexpr char kBetweenFrames = '\0';  // no path has one
+
+/// SeenImage::path of a video: what lies outside of the record.
+std::string seen_path(const RecordVideo& video) {
+  if (video.is_file()) return video.file.in_record() ? std::string() : video.file.path;
+  std::string paths;
+  for (const auto& frame : video.frames)
+    if (!frame.in_record()) paths += frame.path + kBetweenFrames;
+  return paths;
+}
+
+}  // namespace
 
 bool is_taken(const DataSource& source, int64_t record) {
   if (source.take_records >= 0) return record < source.take_records;
@@ -80,7 +95,7 @@ bool BlockReader::refresh(int source, BlockEntry& entry, bool& changed) {
     SeenImage& known = entry.seen[i];
     if (known.path.empty()) continue;
     if (stamp_of(source, known.path) == known.stamp) continue;
-    if (!sample) return false;
+    if (!sample || entry.images[i].is_video()) return false;  // a video's fps is in the record
     const auto grid = grid_of(source, known.path, known.stamp);
     if (!grid.ok() || grid->h != entry.images[i].h || grid->w != entry.images[i].w) return false;
     changed = true;
@@ -88,7 +103,17 @@ bool BlockReader::refresh(int source, BlockEntry& entry, bool& changed) {
   return true;
 }
 
+uint64_t BlockReader::stamp_of_frames(int source, const std::string& paths) {
+  std::vector<uint64_t> stamps;
+  for (size_t at = 0, end; at < paths.size(); at = end + 1) {
+    end = paths.find(kBetweenFrames, at);
+    stamps.push_back(stamp_of(source, paths.substr(at, end - at)));
+  }
+  return XXH3_64bits(stamps.data(), stamps.size() * sizeof(uint64_t));
+}
+
 uint64_t BlockReader::stamp_of(int source, const std::string& path) {
+  if (!path.empty() && path.back() == kBetweenFrames) return stamp_of_frames(source, path);
   if (const auto before = seen_.find(source, path)) return before->stamp;
   const uint64_t stamp = reader_.pictures(source).stamp(path);
   seen_.put(source, path, {stamp, std::nullopt});
@@ -119,7 +144,7 @@ Result<BlockEntry> BlockReader::look_at(int source, const RecordSpan& span) {
     return entry;
   }
   std::vector<IndexedImage> grids;
-  if (const auto looked = look_at_pictures(source, record, entry, grids); !looked.ok()) {
+  if (const auto looked = look_at_media(source, record, entry, grids); !looked.ok()) {
     entry.reason = looked.error().to_string();
     return entry;
   }
@@ -139,9 +164,18 @@ Result<BlockEntry> BlockReader::look_at(int source, const RecordSpan& span) {
   return entry;
 }
 
-Status BlockReader::look_at_pictures(int source, const Record& record, BlockEntry& entry,
-                                     std::vector<IndexedImage>& grids) {
-  for (const auto& image : record.images) {
+Status BlockReader::look_at_media(int source, const Record& record, BlockEntry& entry,
+                                  std::vector<IndexedImage>& grids) {
+  for (const auto& medium : media_in_order(record.turns)) {
+    if (medium.video) {
+      const RecordVideo& video = record.videos[medium.number];
+      entry.seen.push_back({seen_path(video), 1});
+      if (!entry.seen.back().path.empty()) entry.seen.back().stamp = stamp_of(source, entry.seen.back().path);
+      TROUPE_ASSIGN(const auto grid, reader_.grid(source, video));
+      grids.push_back(grid);
+      continue;
+    }
+    const RecordMedium& image = record.images[medium.number];
     entry.seen.push_back({image.in_record() ? std::string() : image.path, 1});
     const auto grid =
         image.in_record() ? reader_.grid(source, image) : grid_of(source, image.path, entry.seen.back().stamp);

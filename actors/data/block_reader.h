@@ -27,12 +27,14 @@ class BlockReader {
   Look look(int source, const RecordBlock& block);
 
  private:
+  /// `path`: as SeenImage has it.
   uint64_t stamp_of(int source, const std::string& path);
+  uint64_t stamp_of_frames(int source, const std::string& paths);
   /// The grid, and the stamp that the file had before the look at it.
   Result<IndexedImage> grid_of(int source, const std::string& path, uint64_t& stamp);
   /// ResourceExhausted is nobody's record's fault; what else is wrong stands in the entry.
   Result<BlockEntry> look_at(int source, const RecordSpan& span);
-  Status look_at_pictures(int source, const Record& record, BlockEntry& entry, std::vector<IndexedImage>& grids);
+  Status look_at_media(int source, const Record& record, BlockEntry& entry, std::vector<IndexedImage>& grids);
   /// Brings an entry that was kept up to date with the picture files. False: its record must be read again.
   bool refresh(int source, BlockEntry& entry, bool& changed);
   BlockKey key_of(int source, const RecordBlock& block) const;

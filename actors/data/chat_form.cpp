@@ -5,28 +5,26 @@
 namespace troupe {
 namespace {
 
-/// An id beyond the embedding, or a marker that the configuration and the tokenizer number differently, would train on
-/// silently wrong rows.
+/// A marker that the configuration and the tokenizer number differently would train on silently wrong rows.
+Status check_marker(const Tokenizer& tokenizer, const ModelConfig& config, const std::string& spelling,
+                    const std::string& key, int64_t configured) {
+  TROUPE_ASSIGN(const int64_t id, tokenizer.id_of(spelling));
+  if (id == configured) return {};
+  return invalid_argument(config.source + ": key '" + key + "': value " + std::to_string(configured) + ", but token '" +
+                          spelling + "' of " + tokenizer.file() + " has id " + std::to_string(id) +
+                          "; valid: " + std::to_string(id));
+}
+
+/// An id beyond the embedding would too.
 Status check_ids(const Tokenizer& tokenizer, const ModelConfig& config) {
   if (tokenizer.largest_id() >= config.text.vocabulary)
     return invalid_argument(config.source + ": key 'vocab_size': value " + std::to_string(config.text.vocabulary) +
                             ", but " + tokenizer.file() + " has token id " + std::to_string(tokenizer.largest_id()) +
                             "; valid: at least " + std::to_string(tokenizer.largest_id() + 1));
-  struct Marker {
-    std::string spelling, key;
-    int64_t configured;
-  };
-  for (const auto& [spelling, key, configured] :
-       {Marker{"<|image_pad|>", "image_token_id", config.image_token},
-        Marker{"<|vision_start|>", "vision_start_token_id", config.vision_start_token},
-        Marker{"<|vision_end|>", "vision_end_token_id", config.vision_end_token}}) {
-    TROUPE_ASSIGN(const int64_t id, tokenizer.id_of(spelling));
-    if (id != configured)
-      return invalid_argument(config.source + ": key '" + key + "': value " + std::to_string(configured) +
-                              ", but token '" + spelling + "' of " + tokenizer.file() + " has id " +
-                              std::to_string(id) + "; valid: " + std::to_string(id));
-  }
-  return {};
+  TROUPE_RETURN_IF_ERROR(check_marker(tokenizer, config, "<|image_pad|>", "image_token_id", config.image_token));
+  TROUPE_RETURN_IF_ERROR(
+      check_marker(tokenizer, config, "<|vision_start|>", "vision_start_token_id", config.vision_start_token));
+  return check_marker(tokenizer, config, "<|vision_end|>", "vision_end_token_id", config.vision_end_token);
 }
 
 }  // namespace
@@ -44,12 +42,14 @@ Result<std::unique_ptr<ChatForm>> ChatForm::create(std::shared_ptr<const Tokeniz
   TROUPE_ASSIGN(form->start_, tokenizer->id_of("<|im_start|>"));
   TROUPE_ASSIGN(form->end_, tokenizer->id_of("<|im_end|>"));
   TROUPE_RETURN_IF_ERROR(check_ids(*tokenizer, config));
+  form->videos_ = check_marker(*tokenizer, config, "<|video_pad|>", "video_token_id", config.video_token);
   form->tokenizer_ = std::move(tokenizer);
   form->default_system_ = chat_template.default_system;
   form->supervise_ = supervise;
   form->vision_start_ = config.vision_start_token;
   form->vision_end_ = config.vision_end_token;
   form->image_ = config.image_token;
+  form->video_ = config.video_token;
   form->merge_ = config.vision.merge_size;
   return form;
 }
@@ -67,7 +67,8 @@ Result<SampleTokens> ChatForm::tokenize(const Record& record, std::vector<Indexe
         TROUPE_RETURN_IF_ERROR(add_words(part, out));
         break;
       case LayoutPart::Kind::kImage:
-        TROUPE_RETURN_IF_ERROR(add_image(out, next_image));
+      case LayoutPart::Kind::kVideo:
+        TROUPE_RETURN_IF_ERROR(add_medium(part.kind == LayoutPart::Kind::kVideo, out, next_image));
         break;
       case LayoutPart::Kind::kTurnEnd:
         out.ids.push_back(end_);
@@ -81,7 +82,7 @@ Result<SampleTokens> ChatForm::tokenize(const Record& record, std::vector<Indexe
     out.weights.clear();
   if (next_image != out.images.size())
     return internal_error("the text has " + std::to_string(next_image) + " placeholders for " +
-                          std::to_string(out.images.size()) + " images");
+                          std::to_string(out.images.size()) + " images and videos");
   return out;
 }
 
@@ -97,13 +98,14 @@ Status ChatForm::add_words(const LayoutPart& part, SampleTokens& out) const {
   return {};
 }
 
-Status ChatForm::add_image(SampleTokens& out, size_t& next_image) const {
-  if (next_image >= out.images.size())
-    return internal_error("the text has more placeholders than the record has images");
-  IndexedImage& image = out.images[next_image++];
+Status ChatForm::add_medium(bool video, SampleTokens& out, size_t& next) const {
+  if (next >= out.images.size() || out.images[next].is_video() != video)
+    return internal_error("the text's placeholders are not those of the record's images and videos");
+  if (video) TROUPE_RETURN_IF_ERROR(videos_);
+  IndexedImage& image = out.images[next++];
   out.ids.push_back(vision_start_);
   image.token_offset = static_cast<int32_t>(out.ids.size());
-  out.ids.insert(out.ids.end(), static_cast<size_t>(image.tokens(merge_)), image_);
+  out.ids.insert(out.ids.end(), static_cast<size_t>(image.tokens(merge_)), video ? video_ : image_);
   out.ids.push_back(vision_end_);
   return {};
 }

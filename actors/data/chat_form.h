@@ -35,7 +35,9 @@ class ChatForm {
   static Result<std::unique_ptr<ChatForm>> create(std::shared_ptr<const Tokenizer> tokenizer,
                                                   const ChatTemplate& chat_template, const ModelConfig& config,
                                                   Supervise supervise);
-  /// `images`: the grids of the record's images in order; their token offsets are filled in.
+  /// `images`: the grids of the record's images and videos in reading order; their token offsets are filled in.
+  /// NotFound or InvalidArgument when the record has a video and the tokenizer no mark for it, or one that the
+  /// configuration numbers differently.
   Result<SampleTokens> tokenize(const Record& record, std::vector<IndexedImage> images) const;
   int64_t end_of_turn() const { return end_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
@@ -43,12 +45,13 @@ class ChatForm {
  private:
   ChatForm() = default;
   Status add_words(const LayoutPart& part, SampleTokens& out) const;
-  Status add_image(SampleTokens& out, size_t& next_image) const;
+  Status add_medium(bool video, SampleTokens& out, size_t& next) const;
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::optional<std::string> default_system_;
   Supervise supervise_ = Supervise::kAll;
-  int64_t start_ = 0, end_ = 0, vision_start_ = 0, vision_end_ = 0, image_ = 0, merge_ = 2;
+  int64_t start_ = 0, end_ = 0, vision_start_ = 0, vision_end_ = 0, image_ = 0, video_ = 0, merge_ = 2;
+  Status videos_;  // whether videos have a mark
 };
 
 /// Cuts a sample that is longer than `limit` down to its first `limit` tokens. False, and nothing changes, when an

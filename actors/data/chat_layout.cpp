@@ -1,5 +1,7 @@
 #include "actors/data/chat_layout.h"
 
+#include "actors/data/placeholders.h"
+
 namespace troupe {
 namespace {
 
@@ -15,10 +17,10 @@ void add_turn(Role role, const std::string& text, float weight, std::vector<Layo
   const std::string words = head + text;
   size_t done = 0;
   if (role == Role::kUser) {
-    for (size_t at = words.find(kImagePlaceholder); at != std::string::npos; at = words.find(kImagePlaceholder, done)) {
-      if (at > done) out.push_back({Kind::kWords, words.substr(done, at - done), LayoutPart::kNothing});
-      out.push_back({Kind::kImage, {}, LayoutPart::kNothing});
-      done = at + kImagePlaceholder.size();
+    for (auto p = find_placeholder(words, 0); p.found(); p = find_placeholder(words, done)) {
+      if (p.at > done) out.push_back({Kind::kWords, words.substr(done, p.at - done), LayoutPart::kNothing});
+      out.push_back({p.video ? Kind::kVideo : Kind::kImage, {}, LayoutPart::kNothing});
+      done = p.end();
     }
   }
   if (done < words.size())
@@ -50,6 +52,7 @@ ChatText as_text(const std::vector<LayoutPart>& parts) {
     out.text += part.kind == Kind::kTurnStart ? "<|im_start|>"
                 : part.kind == Kind::kTurnEnd ? "<|im_end|>"
                 : part.kind == Kind::kImage   ? "<|vision_start|><|image_pad|><|vision_end|>"
+                : part.kind == Kind::kVideo   ? "<|vision_start|><|video_pad|><|vision_end|>"
                                               : part.words;
     if (part.learned_from == LayoutPart::kNothing) continue;
     if (part.kind == Kind::kTurnEnd) {

@@ -11,10 +11,10 @@
 namespace troupe {
 
 /// A part of a chat in the Qwen form, <|im_start|>ROLE, newline, text, <|im_end|>, newline, turn by turn: a control
-/// token, an image, or words that are tokenized together.
+/// token, an image or a video, or words that are tokenized together.
 struct LayoutPart {
   static constexpr size_t kNothing = std::string::npos;
-  enum class Kind { kTurnStart, kWords, kImage, kTurnEnd } kind = Kind::kWords;
+  enum class Kind { kTurnStart, kWords, kImage, kVideo, kTurnEnd } kind = Kind::kWords;
   std::string words;               // of kWords
   size_t learned_from = kNothing;  // its bytes from here on are learned; 0 for an end that is
   float weight = 1;                // of what is learned, in the loss
@@ -26,7 +26,7 @@ struct LayoutPart {
 std::vector<LayoutPart> lay_out(const std::vector<Turn>& turns, const std::optional<std::string>& default_system,
                                 Supervise supervise);
 
-/// A chat as text, an image as one pad between its marks.
+/// A chat as text, an image or a video as one pad between its marks.
 struct ChatText {
   std::string text;
   std::vector<std::pair<size_t, size_t>> learned;  // [begin, end) in bytes of `text`, one an answer

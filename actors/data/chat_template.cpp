@@ -77,7 +77,7 @@ Result<std::shared_ptr<const TemplateForm>> judged(const std::string& text, cons
 
 Status ChatTemplate::check(const Record& record) const {
   if (shapes == nullptr) return {};
-  const Status same = shapes->check(record);
+  const Status same = record.videos.empty() || videos.ok() ? shapes->check(record) : videos;
   return same.ok() ? same : invalid_argument("the chat template " + same.error().message);
 }
 
@@ -92,6 +92,7 @@ Result<ChatTemplate> read_chat_template(const std::string& folder) {
     return invalid_argument(result.source + (files.taken->is_key ? ": key 'chat_template'" : "") +
                             ": the chat template " + form.error().message + kValid);
   result.default_system = (*form)->default_system();
+  result.videos = probe_videos(**form);
   result.shapes = std::make_shared<const TemplateShapes>(std::move(*form));
   result.hash = XXH3_64bits(text.data(), text.size());
   return result;

@@ -18,6 +18,7 @@ struct ChatTemplate {
   std::string source;  // the file it was read from; empty: the folder has none and the default form is used
   uint64_t hash = 0;   // of the template's text
   std::shared_ptr<const TemplateShapes> shapes;  // of the template; null: the folder has none
+  Status videos;                                 // whether it writes chats with videos as the form does
 
   /// Whether the template, where the folder has one, writes a record's turns as the form does. InvalidArgument with the
   /// first difference. Thread-safe. Cost: as TemplateShapes says.

@@ -2,9 +2,11 @@
 
 #include <ATen/ops/empty.h>
 
+#include "actors/data/placeholders.h"
 #include "actors/data/positions.h"
 #include "actors/data/sample_reader.h"
 #include "actors/data/synthetic_samples.h"
+#include "actors/images/frame_patches.h"
 #include "actors/images/image_patches.h"
 #include "actors/images/image_size.h"
 #include "actors/sources/inline_data.h"
@@ -12,8 +14,9 @@
 namespace troupe {
 namespace {
 
-TokenizedSample with_positions(SampleTokens tokens, int64_t merge) {
-  auto positions = mrope_positions(static_cast<int64_t>(tokens.ids.size()), tokens.images, merge);
+TokenizedSample with_positions(SampleTokens tokens, const ModelConfig& config) {
+  auto positions = mrope_positions(static_cast<int64_t>(tokens.ids.size()), tokens.images, config.vision.merge_size,
+                                   config.tokens_per_second);
   return {std::move(tokens.ids), std::move(tokens.supervised), std::move(positions), std::move(tokens.images),
           std::move(tokens.weights)};
 }
@@ -36,37 +39,27 @@ class FileDataset final : public Dataset {
     TROUPE_ASSIGN(const Record record, record_of(sample));
     const SampleView known = index_.samples[static_cast<size_t>(sample)];
     const std::vector<IndexedImage> grids(known.images.begin(), known.images.end());
-    auto tokens = record.images.size() == known.images.size()
+    auto tokens = record.images.size() + record.videos.size() == known.images.size()
                       ? reader_->tokenize(known.source, record, &grids)
-                      : Result<SampleTokens>(changed(known, "its number of images differs"));
+                      : Result<SampleTokens>(changed(known, "its number of images and videos differs"));
     if (!tokens.ok()) return tokens.error();
     if (static_cast<int64_t>(tokens->ids.size()) != known.tokens || tokens->supervised_count() != known.supervised)
       return changed(known, "its text gives " + std::to_string(tokens->ids.size()) + " tokens, not " +
                                 std::to_string(known.tokens));
-    return with_positions(std::move(tokens).value(), config_.vision.merge_size);
+    return with_positions(std::move(tokens).value(), config_);
   }
 
   Result<at::Tensor> patches(int64_t sample, int image) const override {
     TROUPE_ASSIGN(const Record record, record_of(sample));
     const SampleView known = index_.samples[static_cast<size_t>(sample)];
-    TROUPE_RETURN_IF_ERROR(check_range("image", image, std::min(record.images.size(), known.images.size())));
-    const RecordImage& picture = record.images[static_cast<size_t>(image)];
-    TROUPE_ASSIGN(const auto file, reader_->open_image(known.source, picture));
-    const auto decoded = decode_image(file.bytes());
-    if (!decoded.ok())
-      return make_error(decoded.error().code, "sample " + std::string(known.id) + ": " + image_name(picture.path) +
-                                                  " " + decoded.error().message);
-    const auto& vision = config_.vision;
-    TROUPE_ASSIGN(const auto scaled,
-                  scaled_size({decoded->height, decoded->width}, vision.patch_size * vision.merge_size,
-                              reader_->min_pixels(), reader_->max_pixels()));
-    const IndexedImage grid = grid_of(scaled, vision.patch_size), &expected = known.images[static_cast<size_t>(image)];
-    if (grid.h != expected.h || grid.w != expected.w)
-      return changed(known, image_name(picture.path) + " has another size");
+    const auto media = media_in_order(record.turns);
+    TROUPE_RETURN_IF_ERROR(check_range("image", image, std::min(media.size(), known.images.size())));
+    const MediumPlace medium = media[static_cast<size_t>(image)];
     try {
-      return image_patches(*decoded, scaled, vision, reader_->processor());
+      return medium.video ? video_patches(known, record.videos[medium.number], known.images[static_cast<size_t>(image)])
+                          : picture_patches(known, record.images[medium.number], image);
     } catch (const std::exception& e) {
-      return internal_error("sample " + std::string(known.id) + ": " + image_name(picture.path) +
+      return internal_error("sample " + std::string(known.id) + ": image " + std::to_string(image) +
                             " could not be cut into patches: " + e.what());
     }
   }
@@ -94,6 +87,34 @@ class FileDataset final : public Dataset {
  private:
   Error changed(const SampleView& sample, const std::string& how) const { return reader_->changed(sample, how); }
 
+  Result<at::Tensor> picture_patches(const SampleView& known, const RecordMedium& picture, int image) const {
+    TROUPE_ASSIGN(const auto file, reader_->open_image(known.source, picture));
+    const auto decoded = decode_image(file.bytes());
+    if (!decoded.ok())
+      return make_error(decoded.error().code,
+                        "sample " + std::string(known.id) + ": " + image_name(picture.path) + " " + decoded.error().message);
+    const auto& vision = config_.vision;
+    TROUPE_ASSIGN(const auto scaled,
+                  scaled_size({decoded->height, decoded->width}, vision.patch_size * vision.merge_size,
+                              reader_->min_pixels(), reader_->max_pixels()));
+    const IndexedImage grid = grid_of(scaled, vision.patch_size), &expected = known.images[static_cast<size_t>(image)];
+    if (grid.h != expected.h || grid.w != expected.w) return changed(known, image_name(picture.path) + " has another size");
+    return image_patches(*decoded, scaled, vision, reader_->processor());
+  }
+
+  Result<at::Tensor> video_patches(const SampleView& known, const RecordVideo& video, const IndexedImage& grid) const {
+    const VideoReader& videos = reader_->videos();
+    FramePatches patches(videos.scaled(grid), grid.t * config_.vision.temporal_patch_size, config_.vision,
+                         videos.settings().values);
+    const Status read = videos.frames(reader_->pictures(known.source), video, grid, [&](const RgbImage& frame) {
+      patches.add(frame);
+      return Status();
+    });
+    if (!read.ok())
+      return make_error(read.error().code, "sample " + std::string(known.id) + ": " + read.error().message);
+    return patches.take();
+  }
+
   Result<Record> record_of(int64_t number) const {
     TROUPE_RETURN_IF_ERROR(check_range("sample", number, index_.samples.size()));
     return reader_->indexed_record(index_.samples[static_cast<size_t>(number)]);
@@ -112,7 +133,7 @@ class SyntheticDataset final : public Dataset {
   const SampleIndex& index() const override { return index_; }
   Result<TokenizedSample> tokens(int64_t sample) const override {
     TROUPE_RETURN_IF_ERROR(check_range("sample", sample, index_.samples.size()));
-    return with_positions(synthetic_tokens(synthetic_, config_, seed_, sample), config_.vision.merge_size);
+    return with_positions(synthetic_tokens(synthetic_, config_, seed_, sample), config_);
   }
   Result<at::Tensor> patches(int64_t sample, int image) const override {
     TROUPE_RETURN_IF_ERROR(check_range("sample", sample, index_.samples.size()));

@@ -38,8 +38,8 @@ class Dataset {
   virtual ~Dataset() = default;
   virtual const SampleIndex& index() const = 0;
   virtual Result<TokenizedSample> tokens(int64_t sample) const = 0;
-  /// fp32 [patches, in_channels * temporal_patch_size * patch_size^2], rows in the order of the original processor
-  /// (merge blocks adjacent).
+  /// `image`: an image or a video of the sample, in reading order. fp32 [patches, in_channels * temporal_patch_size *
+  /// patch_size^2], rows in the order of the original processor (by t, merge blocks adjacent).
   virtual Result<at::Tensor> patches(int64_t sample, int image) const = 0;
   virtual Result<SampleText> text(int64_t sample) const = 0;
   /// Decodes ids to text; control tokens are spelt out.

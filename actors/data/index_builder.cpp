@@ -3,6 +3,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <bit>
 #include <memory>
 #include <thread>
 
@@ -26,7 +27,10 @@ std::string digest_of(const SampleReader& reader, const std::vector<uint64_t>& c
        static_cast<int64_t>(index.samples.size())});
   for (const auto& sample : index.samples) {
     add({sample.source, sample.record, sample.tokens, sample.supervised});
-    for (const auto& image : sample.images) add({image.h, image.w, image.token_offset});
+    for (const auto& image : sample.images) {
+      add({image.h, image.w, image.token_offset});
+      if (image.is_video()) add({image.t, std::bit_cast<int32_t>(image.seconds)});
+    }
   }
   const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
   return block_key_text({hash.high64, hash.low64});

@@ -1,5 +1,6 @@
 #include "actors/data/index_command.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -91,11 +92,12 @@ Result<SampleIndex> build(const JobSpec& spec, const std::vector<DataSource>& so
 }
 
 std::string summary(const SampleIndex& index, int64_t eval_samples, const IndexProgress& looked) {
-  int64_t tokens = 0, supervised = 0, images = 0;
+  int64_t tokens = 0, supervised = 0, images = 0, videos = 0;
   for (const auto& sample : index.samples) {
     tokens += sample.tokens;
     supervised += sample.supervised;
     images += static_cast<int64_t>(sample.images.size());
+    videos += std::count_if(sample.images.begin(), sample.images.end(), [](const auto& i) { return i.is_video(); });
   }
   const auto good = index.samples.size(), bad = index.bad.size();
   nlohmann::ordered_json json;
@@ -105,7 +107,8 @@ std::string summary(const SampleIndex& index, int64_t eval_samples, const IndexP
   json["too_long"] = index.total_records - static_cast<int64_t>(good + bad);
   json["tokens"] = tokens;
   json["supervised"] = supervised;
-  json["images"] = images;
+  json["images"] = images - videos;
+  json["videos"] = videos;
   json["eval_samples"] = eval_samples;
   json["blocks"] = looked.blocks;
   json["cached_blocks"] = looked.cached_blocks;

@@ -78,4 +78,19 @@ std::vector<ProbeChat> probe_chats() {
   return chats;
 }
 
+std::vector<ProbeChat> video_probe_chats() {
+  const Turn kind = system("Answer in one word.");
+  return {
+      {"a video", {user("<video>\nWhat happens?"), assistant("It rains.")}},
+      {"a video behind the text", {user("What happens? <video>"), assistant("It rains.")}},
+      {"videos only", {kind, user("<video><video>"), assistant("Twice."), user("<video>"), assistant("Once.")}},
+      {"videos and images",
+       {user("<image> then <video>, and <video><image>?"), assistant("No."), user("Hello"), assistant("Hi"),
+        user(" \n<video> \n\n <image>\n "), assistant("Yes.")}},
+      {"a video in a later question", {user("Hello"), assistant("Hi"), user("Look:\n<video>"), assistant("I do.")}},
+      {"a long answer and many videos",
+       {user(repeated("<video>", 9) + "Which?"), assistant(repeated("That one. ", 400))}},
+  };
+}
+
 }  // namespace troupe

@@ -130,30 +130,77 @@ void read_values(Reader& reader, const Json& node, ProcessorConfig& config) {
   reader.only(node, "resample", kBicubic, "3 (bicubic)");
 }
 
-}  // namespace
-
-Result<ProcessorConfig> read_processor_config(const std::string& folder) {
-  ProcessorConfig config;
-  std::string path = folder + "/preprocessor_config.json";
-  const bool nested = !std::filesystem::exists(path);
-  if (nested) path = folder + "/processor_config.json";
-  if (!std::filesystem::exists(path)) return config;
-  TROUPE_ASSIGN(const auto file, MappedFile::open(path));
-  Result<Json> parsed = parse_json(file->bytes());
-  if (!parsed.ok()) return invalid_argument(path + ": " + parsed.error().message);
-  Json node = *std::move(parsed);
-  if (nested && node.is_object())
-    node = node.contains("image_processor") ? Json(node["image_processor"]) : Json::object();
-  if (!node.is_object())
-    return invalid_argument(path + ": is not a JSON object" + (nested ? " with an object image_processor" : ""));
-  Reader reader(path, nested ? "image_processor." : "");
+void read_sizes(Reader& reader, const Json& node, ProcessorConfig& config) {
   read_limits(reader, node, config);
   read_values(reader, node, config);
   reader.integer(node, "patch_size", config.patch_size);
   reader.integer(node, "temporal_patch_size", config.temporal_patch_size);
   reader.integer(node, "merge_size", config.merge_size);
+}
+
+void read_frames(Reader& reader, const Json& node, VideoProcessorConfig& config) {
+  double fps = 0;
+  reader.positive(node, "fps", fps);
+  if (fps > 0) config.fps = fps;
+  reader.integer(node, "min_frames", config.min_frames);
+  reader.integer(node, "max_frames", config.max_frames);
+  reader.only(node, "num_frames", nullptr, "null: frames are taken by fps");
+  config.cap_pixels_per_frame = reader.flag(node, "cap_pixels_per_frame", false);
+  std::optional<int64_t> tokens;
+  reader.integer(node, "max_video_tokens", tokens);
+  config.max_video_tokens = tokens.value_or(config.max_video_tokens);
+}
+
+Result<Json> read_object(const std::string& path) {
+  TROUPE_ASSIGN(const auto file, MappedFile::open(path));
+  Result<Json> parsed = parse_json(file->bytes());
+  if (!parsed.ok()) return invalid_argument(path + ": " + parsed.error().message);
+  if (!parsed->is_object()) return invalid_argument(path + ": is not a JSON object");
+  return parsed;
+}
+
+/// `part` of the file's object, or all of it when no part is asked for.
+template <typename Config>
+Result<Config> read_part(const std::string& path, const std::string& part, const Json& object,
+                         void (*read)(Reader&, const Json&, Config&)) {
+  const Json node = part.empty() ? object : object.contains(part) ? object.at(part) : Json::object();
+  if (!node.is_object()) return invalid_argument(path + ": key '" + part + "' is not an object");
+  Reader reader(path, part.empty() ? "" : part + ".");
+  Config config;
+  read(reader, node, config);
   if (reader.error()) return *reader.error();
   return config;
+}
+
+}  // namespace
+
+Result<ProcessorConfig> read_processor_config(const std::string& folder) {
+  std::string path = folder + "/preprocessor_config.json";
+  const bool nested = !std::filesystem::exists(path);
+  if (nested) path = folder + "/processor_config.json";
+  if (!std::filesystem::exists(path)) return ProcessorConfig();
+  TROUPE_ASSIGN(const Json object, read_object(path));
+  return read_part<ProcessorConfig>(path, nested ? "image_processor" : "", object, read_sizes);
+}
+
+Result<VideoProcessorConfig> read_video_processor_config(const std::string& folder) {
+  const auto read = [](Reader& reader, const Json& node, VideoProcessorConfig& config) {
+    read_sizes(reader, node, config);
+    read_frames(reader, node, config);
+  };
+  std::string path = folder + "/processor_config.json";
+  if (std::filesystem::exists(path)) {
+    TROUPE_ASSIGN(const Json object, read_object(path));
+    if (object.contains("video_processor"))
+      return read_part<VideoProcessorConfig>(path, "video_processor", object, read);
+  }
+  for (const char* name : {"/video_preprocessor_config.json", "/preprocessor_config.json"}) {
+    path = folder + name;
+    if (!std::filesystem::exists(path)) continue;
+    TROUPE_ASSIGN(const Json object, read_object(path));
+    return read_part<VideoProcessorConfig>(path, "", object, read);
+  }
+  return VideoProcessorConfig();
 }
 
 Status ProcessorConfig::check_against(const VisionConfig& vision, const std::string& folder) const {

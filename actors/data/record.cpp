@@ -4,10 +4,11 @@
 #include <limits>
 #include <optional>
 
+#include "actors/data/placeholders.h"
 #include "actors/data/record_fields.h"
 #include "actors/data/record_turns.h"
+#include "actors/data/record_videos.h"
 #include "actors/data/text_normalizer.h"
-#include "actors/sources/inline_data.h"
 #include "base/json_text.h"
 
 namespace troupe {
@@ -86,7 +87,7 @@ class RecordReader {
     for (const auto& key : keys) {
       const auto found = object_.find(key);
       if (found == object_.end() || is_empty(*found)) continue;
-      std::vector<RecordImage> images;
+      std::vector<RecordMedium> images;
       TROUPE_RETURN_IF_ERROR(read_image_list(*found, key, images));
       if (!first) {
         record_.images.insert(record_.images.end(), images.begin(), images.end());
@@ -95,16 +96,23 @@ class RecordReader {
       }
       first = {key, &*found};
     }
-    if (first || !record_.images.empty()) return {};
-    // Pictures under a key that is not read must not vanish silently.
-    for (const auto& [key, value] : object_.items())
-      if (looks_like_picture(value))
-        return invalid_argument("key '" + key +
-                                "' names pictures but is not read; use 'image' or 'images', or the spec's columns");
-    return {};
+    return first || !record_.images.empty() || !record_.videos.empty() ? Status() : refuse_unread_media();
   }
 
  private:
+  /// Pictures or videos under a key that is not read must not vanish silently.
+  Status refuse_unread_media() const {
+    for (const auto& [key, value] : object_.items()) {
+      if (looks_like_picture(value))
+        return invalid_argument("key '" + key +
+                                "' names pictures but is not read; use 'image' or 'images', or the spec's columns");
+      if (looks_like_video(value))
+        return invalid_argument("key '" + key +
+                                "' names videos but is not read; use 'video' or 'videos', or the spec's columns");
+    }
+    return {};
+  }
+
   bool named_by_spec(const std::string& key) const {
     return std::any_of(spelling_.columns.begin(), spelling_.columns.end(),
                        [&](const auto& column) { return column.second == key; });
@@ -115,22 +123,19 @@ class RecordReader {
   Record& record_;
 };
 
-Status check_placeholders(const Record& record) {
-  const size_t placeholders = count_placeholders(record), images = record.images.size();
-  if (placeholders == images) return {};
-  return invalid_argument(std::to_string(placeholders) + " " + std::string(kImagePlaceholder) +
-                          (placeholders == 1 ? " placeholder" : " placeholders") + " in the user turns, but " +
-                          std::to_string(images) + (images == 1 ? " image" : " images"));
-}
-
-/// Pictures that lie beside the record: its images when it names none, before the first question unless the text places
-/// them.
-void add_pictures(const std::vector<std::string>& pictures, Record& record) {
-  if (!record.images.empty() || pictures.empty()) return;
-  record.images.assign(pictures.begin(), pictures.end());
-  if (count_placeholders(record) > 0) return;
+/// Files that lie beside the record: its images and videos when it names none, before the first question unless the
+/// text places them.
+void add_media(const std::vector<std::string>& media, Record& record) {
+  if (!record.images.empty() || !record.videos.empty() || media.empty()) return;
   std::string placeholders;
-  for (size_t i = 0; i < pictures.size(); ++i) placeholders += std::string(kImagePlaceholder) + "\n";
+  for (const auto& name : media) {
+    if (is_video_name(name))
+      record.videos.push_back({name, {}, 0});
+    else
+      record.images.push_back(name);
+    placeholders += std::string(is_video_name(name) ? kVideoPlaceholder : kImagePlaceholder) + "\n";
+  }
+  if (!media_in_order(record.turns).empty()) return;
   for (auto& turn : record.turns) {
     if (turn.role != Role::kUser) continue;
     turn.text.insert(0, placeholders);
@@ -138,35 +143,24 @@ void add_pictures(const std::vector<std::string>& pictures, Record& record) {
   }
 }
 
-Status read_record(const Json& object, const std::vector<std::string>& pictures, const RecordSpelling& spelling,
+Status read_record(const Json& object, const std::vector<std::string>& media, const RecordSpelling& spelling,
                    Record& record) {
   if (!object.is_object()) return invalid_argument("is a " + std::string(object.type_name()) + ", not an object");
   RecordReader reader(object, spelling, record);
   TROUPE_RETURN_IF_ERROR(reader.read_id());
   TROUPE_RETURN_IF_ERROR(read_turns(object, spelling, record));
   TROUPE_RETURN_IF_ERROR(reader.read_record_weight());
+  TROUPE_RETURN_IF_ERROR(read_videos(object, spelling, record));
   TROUPE_RETURN_IF_ERROR(reader.read_images());
-  add_pictures(pictures, record);
+  add_media(media, record);
+  bind_image_placeholders_to_videos(record);
   return check_placeholders(record);
 }
 
 }  // namespace
 
-bool RecordImage::in_record() const { return bytes != nullptr || is_inline_data(path); }
-
-size_t count_placeholders(const Record& record) {
-  size_t n = 0;
-  for (const auto& turn : record.turns) {
-    if (turn.role != Role::kUser) continue;
-    for (size_t at = turn.text.find(kImagePlaceholder); at != std::string::npos;
-         at = turn.text.find(kImagePlaceholder, at + kImagePlaceholder.size()))
-      ++n;
-  }
-  return n;
-}
-
 Status parse_record(std::string_view json, Record& record, const RecordSpelling& spelling, TextPlace begin) {
-  return parse_record_with_pictures(json, {}, record, spelling, begin);
+  return parse_record_with_media(json, {}, record, spelling, begin);
 }
 
 Status parse_row(const Json& object, Record& record, const RecordSpelling& spelling) {
@@ -181,11 +175,11 @@ Status parse_row(const Json& object, Record& record, const RecordSpelling& spell
   }
 }
 
-Status parse_record_with_pictures(std::string_view json, const std::vector<std::string>& pictures, Record& record,
-                                  const RecordSpelling& spelling, TextPlace begin) {
+Status parse_record_with_media(std::string_view json, const std::vector<std::string>& media, Record& record,
+                               const RecordSpelling& spelling, TextPlace begin) {
   TROUPE_ASSIGN(const Json object, parse_json(json, begin));
   try {
-    return read_record(object, pictures, spelling, record);
+    return read_record(object, media, spelling, record);
   } catch (const Json::exception& e) {
     return invalid_argument("cannot be read: " + json_complaint(e));
   }

@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kQuotedBytes = 60;  // of a value in a message
 
 /// A picture's bytes, called by the name that stands beside them, or by the key.
-RecordImage image_of_bytes(const Json& bytes, const Json* name, const std::string& key) {
+RecordMedium image_of_bytes(const Json& bytes, const Json* name, const std::string& key) {
   const auto& held = bytes.get_binary();
   const bool named = name != nullptr && name->is_string() && !name->get_ref<const std::string&>().empty();
   return {named ? name->get<std::string>() : key, std::make_shared<const std::string>(held.begin(), held.end())};
@@ -49,7 +49,7 @@ Status read_string(const Found& found, std::string& out) {
   return {};
 }
 
-Status read_image(const Json& item, const std::string& key, std::vector<RecordImage>& images) {
+Status read_image(const Json& item, const std::string& key, std::vector<RecordMedium>& images) {
   if (item.is_string() && !item.get_ref<const std::string&>().empty()) {
     images.push_back(item.get<std::string>());
     return {};
@@ -78,7 +78,7 @@ Status read_image(const Json& item, const std::string& key, std::vector<RecordIm
                           "; paths, data URIs and objects with 'path' or 'bytes' are understood");
 }
 
-Status read_image_list(const Json& value, const std::string& key, std::vector<RecordImage>& images) {
+Status read_image_list(const Json& value, const std::string& key, std::vector<RecordMedium>& images) {
   if (!value.is_array()) {
     if (value.is_string() || value.is_object() || value.is_binary()) return read_image(value, key, images);
     return wrong_type(key, value, "a path or a list of paths");

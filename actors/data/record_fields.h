@@ -34,9 +34,9 @@ Status wrong_type(const std::string& key, const Json& value, const char* underst
 /// A string that may be missing.
 Status read_string(const Found& found, std::string& out);
 /// An item of a list of images: a path, bytes, or an object with `path` or with `bytes`, which in JSON are in base64.
-Status read_image(const Json& item, const std::string& key, std::vector<RecordImage>& images);
+Status read_image(const Json& item, const std::string& key, std::vector<RecordMedium>& images);
 /// One image or a list of them.
-Status read_image_list(const Json& value, const std::string& key, std::vector<RecordImage>& images);
+Status read_image_list(const Json& value, const std::string& key, std::vector<RecordMedium>& images);
 /// A name of a picture's file, the bytes of a picture, or a list or an object that holds one.
 bool looks_like_picture(const Json& value);
 /// What a value says of how much an answer counts: true is 1, false 0. InvalidArgument begins with `where`.

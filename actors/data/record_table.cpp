@@ -26,6 +26,8 @@ const std::vector<ColumnRow>& columns() {
       {Column::kHistory, "history", {"history"}},
       {Column::kWeight, "weight", {"loss", "loss_scale", "weight"}},
       {Column::kRecordWeight, "record_weight", {}},
+      {Column::kVideos, "videos", {"video", "videos"}},
+      {Column::kFps, "fps", {"fps"}},
   };
   return table;
 }
@@ -46,11 +48,9 @@ const std::vector<SpeakerRow>& speakers() {
   return table;
 }
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kRefused{{
-    {"video", "is not read yet; images and text are"},
-    {"videos", "is not read yet; images and text are"},
-    {"audio", "is not read yet; images and text are"},
-    {"audios", "is not read yet; images and text are"},
+constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kRefused{{
+    {"audio", "is not read yet; images, videos and text are"},
+    {"audios", "is not read yet; images, videos and text are"},
     {"tools", "is not read yet: tool descriptions would have to be written into the system turn"},
     {"objects", "is not read yet: boxes would have to be written into the text"},
     {"chosen", "is of preference data, which is not trained"},

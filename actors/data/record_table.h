@@ -23,7 +23,9 @@ enum class Column {
   kAnswer,
   kHistory,
   kWeight,
-  kRecordWeight
+  kRecordWeight,
+  kVideos,
+  kFps
 };
 enum class Role { kSystem, kUser, kAssistant, kTool };
 const char* role_name(Role role);  // as the chat form spells it

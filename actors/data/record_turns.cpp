@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "actors/data/placeholders.h"
 #include "actors/data/record_fields.h"
+#include "actors/data/record_videos.h"
 
 namespace troupe {
 namespace {
@@ -92,7 +94,8 @@ class TurnReader {
     return {};
   }
 
-  /// Words written as a list of parts: {"type": "text", "text": ...} and {"type": "image", "image": PATH}.
+  /// Words written as a list of parts: {"type": "text", "text": ...}, {"type": "image", "image": PATH} and the same of
+  /// a video.
   Status read_parts(const Json& parts, const std::string& where, Turn& turn) {
     for (const auto& part : parts) {
       const std::string type =
@@ -106,9 +109,13 @@ class TurnReader {
         if (image == part.end() || image->is_null()) continue;  // the record's list of images has it
         const Json& path = image->is_object() && image->contains("url") ? image->at("url") : *image;
         TROUPE_RETURN_IF_ERROR(read_image(path, where + "." + type, record_.images));
+      } else if (type == "video" || type == "video_url") {
+        if (turn.role != Role::kUser) return invalid_argument(where + " holds a video, but only questions may");
+        turn.text += kVideoPlaceholder;
+        TROUPE_RETURN_IF_ERROR(read_video_part(part, type, where, record_.videos));
       } else {
         return invalid_argument(where + " has a part of type " + quoted(type) +
-                                "; text, image and image_url are understood");
+                                "; text, image, image_url, video and video_url are understood");
       }
     }
     return {};

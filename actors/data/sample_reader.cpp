@@ -4,9 +4,11 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <bit>
 #include <filesystem>
 #include <iterator>
 
+#include "actors/data/placeholders.h"
 #include "actors/data/record_table.h"
 #include "actors/images/image_size.h"
 #include "actors/parquet/parquet_rows.h"
@@ -79,6 +81,7 @@ Result<std::unique_ptr<SampleReader>> SampleReader::create(const DataSpec& data,
   TROUPE_ASSIGN(const auto bounds, pixel_bounds(data, reader->processor_));
   reader->min_pixels_ = bounds[0];
   reader->max_pixels_ = bounds[1];
+  TROUPE_RETURN_IF_ERROR(reader->read_video_settings(model_folder));
   TROUPE_ASSIGN(reader->template_, read_chat_template(model_folder));
   if (reader->template_.source.empty())
     spdlog::warn("{} has no chat template; Qwen's default form is used", model_folder);
@@ -114,6 +117,18 @@ Status SampleReader::open_source(const DataSource& source) {
   return {};
 }
 
+Status SampleReader::read_video_settings(const std::string& model_folder) {
+  const auto read = [&]() -> Result<VideoSettings> {
+    TROUPE_ASSIGN(const auto processor, read_video_processor_config(model_folder));
+    TROUPE_RETURN_IF_ERROR(processor.check_against(config_.vision, model_folder));
+    return video_settings(data_.video, processor, config_.vision);
+  };
+  const auto settings = read();
+  if (!settings.ok()) videos_understood_ = settings.error();
+  videos_ = std::make_unique<VideoReader>(settings.ok() ? *settings : VideoSettings(), make_video_files());
+  return data_.video.given() ? videos_understood_ : Status();
+}
+
 RecordBlocks SampleReader::blocks(int source) const {
   const auto s = static_cast<size_t>(source);
   return {*files_[s], shards_[s].get(), row_files_[s].get()};
@@ -143,14 +158,15 @@ Status SampleReader::read_record(int source, const RecordSpan& span, Record& rec
   auto first = at, last = at;
   while (first != members.begin() && std::prev(first)->name.starts_with(key)) --first;
   while (last != members.end() && last->name.starts_with(key)) ++last;
-  std::vector<std::string> pictures;
+  std::vector<std::string> media;
   for (auto m = first; m != last; ++m)
-    for (const char* type : {"jpg", "jpeg", "png", "webp", "gif", "bmp", "tif", "tiff"}) {
+    for (const char* type :
+         {"jpg", "jpeg", "png", "webp", "gif", "bmp", "tif", "tiff", "mp4", "mkv", "webm", "avi", "mov"}) {
       const std::string extension = member_extension(m->name);
-      if (extension == type || extension.ends_with(std::string(".") + type)) pictures.push_back(m->name);
+      if (extension == type || extension.ends_with(std::string(".") + type)) media.push_back(m->name);
     }
   if (record.id.empty()) record.id = key.substr(0, key.size() - 1);
-  return parse_record_with_pictures(text, pictures, record, spelling, {1, 1});
+  return parse_record_with_media(text, media, record, spelling, {1, 1});
 }
 
 Error SampleReader::changed(const SampleView& sample, const std::string& how) const {
@@ -175,12 +191,11 @@ Result<Record> SampleReader::indexed_record(const SampleView& sample) const {
   return record;
 }
 
-Result<MediaBytes> SampleReader::open_image(int source, const RecordImage& image) const {
-  if (image.bytes != nullptr) return MediaBytes(image.bytes, *image.bytes);
-  return pictures(source).open(image.path);
+Result<MediaBytes> SampleReader::open_image(int source, const RecordMedium& image) const {
+  return open_medium(pictures(source), image);
 }
 
-Result<IndexedImage> SampleReader::grid(int source, const RecordImage& image) const {
+Result<IndexedImage> SampleReader::grid(int source, const RecordMedium& image) const {
   TROUPE_ASSIGN(const auto file, open_image(source, image));
   const auto header = read_image_header(file.bytes());
   if (!header.ok()) return make_error(header.error().code, image_name(image.path) + " " + header.error().message);
@@ -191,14 +206,20 @@ Result<IndexedImage> SampleReader::grid(int source, const RecordImage& image) co
   return grid_of(*scaled, vision.patch_size);
 }
 
+Result<IndexedImage> SampleReader::grid(int source, const RecordVideo& video) const {
+  TROUPE_RETURN_IF_ERROR(videos_understood_);
+  return videos_->grid(pictures(source), video);
+}
+
 Result<SampleTokens> SampleReader::tokenize(int source, const Record& record,
                                             const std::vector<IndexedImage>* grids) const {
   std::vector<IndexedImage> images;
   if (grids != nullptr) {
     images = *grids;
   } else {
-    for (const auto& picture : record.images) {
-      TROUPE_ASSIGN(const auto image, grid(source, picture));
+    for (const auto& medium : media_in_order(record.turns)) {
+      TROUPE_ASSIGN(const auto image, medium.video ? grid(source, record.videos[medium.number])
+                                                   : grid(source, record.images[medium.number]));
       images.push_back(image);
     }
   }
@@ -233,6 +254,11 @@ std::string SampleReader::look_settings(int source) const {
   text.number(row_readers_[static_cast<size_t>(source)]);
   text.number(static_cast<int64_t>(data_.supervise));
   text.number(data_.too_long == TooLong::kTruncateText ? data_.max_sample_tokens : 0);
+  const VideoSettings& video = videos_->settings();
+  for (const double value : {video.sampling.fps, video.frame_list_fps}) text.number(std::bit_cast<int64_t>(value));
+  for (const int64_t value : {video.sampling.min_frames, video.sampling.max_frames, video.min_pixels, video.max_pixels,
+                              video.most_pixels_altogether.value_or(0), video.temporal_patch_size, config_.video_token})
+    text.number(value);
   return text.take() + form_settings();
 }
 

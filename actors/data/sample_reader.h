@@ -10,6 +10,7 @@
 #include "actors/data/processor_config.h"
 #include "actors/data/record.h"
 #include "actors/data/record_blocks.h"
+#include "actors/data/video_reader.h"
 #include "actors/images/image_file.h"
 #include "actors/parquet/row_pool.h"
 #include "actors/sources/picture_root.h"
@@ -50,12 +51,16 @@ class SampleReader {
   Error changed(const SampleView& sample, const std::string& how) const;
   const PictureRoot& pictures(int source) const { return *pictures_[static_cast<size_t>(source)]; }
   /// Opens an image of a record: its own bytes, or as PictureRoot::open says.
-  Result<MediaBytes> open_image(int source, const RecordImage& image) const;
+  Result<MediaBytes> open_image(int source, const RecordMedium& image) const;
   /// The grid of an image by its header; errors name path and reason.
-  Result<IndexedImage> grid(int source, const RecordImage& image) const;
+  Result<IndexedImage> grid(int source, const RecordMedium& image) const;
+  /// Of a video likewise. InvalidArgument when the folder's video processor file is not understood.
+  Result<IndexedImage> grid(int source, const RecordVideo& video) const;
+  const VideoReader& videos() const { return *videos_; }
   /// Whether the folder's own chat template writes the record as `tokenize` lays it out: ChatTemplate::check.
   Status check_template(const Record& record) const { return template_.check(record); }
-  /// Tokens of a record, with its images' grids read from their headers unless given. data.too_long: truncate_text is
+  /// Tokens of a record, with the grids of its images and videos, in
+  /// reading order, read from their headers unless given. data.too_long: truncate_text is
   /// applied.
   Result<SampleTokens> tokenize(int source, const Record& record, const std::vector<IndexedImage>* grids) const;
   /// Hash of everything that decides which samples there are and their tokens and grids, the image files excepted:
@@ -67,6 +72,7 @@ class SampleReader {
  private:
   SampleReader() = default;
   Status open_source(const DataSource& source);
+  Status read_video_settings(const std::string& model_folder);
   /// Tokenizer, template and shapes, as text to be hashed.
   std::string form_settings() const;
   std::vector<DataSource> sources_;
@@ -76,6 +82,8 @@ class SampleReader {
   std::vector<std::shared_ptr<const RowFile>> row_files_;  // null for a source without rows; shared with rows_
   std::vector<uint64_t> row_readers_;                      // hash of the code that reads them
   std::unique_ptr<RowPool> rows_;
+  std::unique_ptr<VideoReader> videos_;
+  Status videos_understood_;  // what the folder says of videos; needed only where there are any
   std::unique_ptr<ChatForm> form_;
   ChatTemplate template_;
   ProcessorConfig processor_;

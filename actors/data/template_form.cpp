@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "actors/data/chat_layout.h"
+#include "actors/data/placeholders.h"
 #include "actors/jinja/text.h"
 
 namespace troupe {
@@ -11,8 +12,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Spans = std::vector<std::pair<size_t, size_t>>;
 
-/// A text as parts, images where their placeholders stand.
-Json parts_of(const std::string& text, bool images, bool cut) {
+/// A text as parts, images and videos where their placeholders stand, every other one with its file.
+Json parts_of(const std::string& text, bool media, bool cut) {
   Json parts = Json::array();
   const auto add_text = [&](const std::string& words) {
     const size_t at = cut ? std::min(words.find_first_of(" \n"), words.size()) : words.size();
@@ -20,12 +21,12 @@ Json parts_of(const std::string& text, bool images, bool cut) {
       if (!part.empty()) parts.push_back({{"type", "text"}, {"text", part}});
   };
   size_t done = 0;
-  for (size_t at = text.find(kImagePlaceholder); images && at != std::string::npos;
-       at = text.find(kImagePlaceholder, done)) {
-    add_text(text.substr(done, at - done));
-    parts.push_back({{"type", "image"}});
-    if (parts.size() % 2 == 0) parts.back()["image"] = "picture.png";
-    done = at + kImagePlaceholder.size();
+  for (auto p = media ? find_placeholder(text, 0) : Placeholder(); p.found(); p = find_placeholder(text, done)) {
+    add_text(text.substr(done, p.at - done));
+    const std::string type = p.video ? "video" : "image";
+    parts.push_back({{"type", type}});
+    if (parts.size() % 2 == 0) parts.back()[type] = p.video ? "clip.mp4" : "picture.png";
+    done = p.end();
   }
   add_text(text.substr(done));
   if (parts.empty()) parts.push_back({{"type", "text"}, {"text", ""}});
@@ -71,11 +72,7 @@ std::string learned_words(const std::string& text, const Spans& spans) {
 
 }  // namespace
 
-bool has_images(const std::vector<Turn>& turns) {
-  return std::any_of(turns.begin(), turns.end(), [](const Turn& turn) {
-    return turn.role == Role::kUser && turn.text.find(kImagePlaceholder) != std::string::npos;
-  });
-}
+bool has_media(const std::vector<Turn>& turns) { return !media_in_order(turns).empty(); }
 
 std::string difference(const std::string& got, const std::string& due) {
   size_t at = static_cast<size_t>(std::mismatch(got.begin(), got.end(), due.begin(), due.end()).first - got.begin());

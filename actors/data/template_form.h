@@ -12,7 +12,7 @@
 
 namespace troupe {
 
-/// How a chat's contents are handed to a template; an image stands in a list of parts only.
+/// How a chat's contents are handed to a template; an image or a video stands in a list of parts only.
 enum class Contents {
   kStrings,
   kQuestionParts,  // those of questions are lists of parts
@@ -49,8 +49,8 @@ class TemplateForm {
   std::optional<std::string> default_;
 };
 
-/// Whether a question among the turns has an image.
-bool has_images(const std::vector<Turn>& turns);
+/// Whether a question among the turns has an image or a video.
+bool has_media(const std::vector<Turn>& turns);
 /// Where two texts part, from a little before: "'...' where the form has '...'".
 std::string difference(const std::string& got, const std::string& due);
 

@@ -62,7 +62,17 @@ Status check_chat(const TemplateForm& form, const ProbeChat& chat, Contents cont
   return check_opening(form, open, contents);
 }
 
+Status check_chats(const TemplateForm& form, const std::vector<ProbeChat>& chats) {
+  for (const ProbeChat& chat : chats)
+    for (const Contents contents : {Contents::kStrings, Contents::kQuestionCuts, Contents::kAllCuts})
+      if (contents != Contents::kStrings || !has_media(chat.turns))
+        TROUPE_RETURN_IF_ERROR(check_chat(form, chat, contents));
+  return {};
+}
+
 }  // namespace
+
+Status probe_videos(const TemplateForm& form) { return check_chats(form, video_probe_chats()); }
 
 Status probe(TemplateForm& form) {
   std::vector<ProbeChat> chats = probe_chats();
@@ -71,11 +81,7 @@ Status probe(TemplateForm& form) {
   if (words) {
     chats.push_back({"the default system turn given", {{Role::kSystem, *words}, chats[0].turns[0], chats[0].turns[1]}});
   }
-  for (const ProbeChat& chat : chats)
-    for (const Contents contents : {Contents::kStrings, Contents::kQuestionCuts, Contents::kAllCuts})
-      if (contents != Contents::kStrings || !has_images(chat.turns))
-        TROUPE_RETURN_IF_ERROR(check_chat(form, chat, contents));
-  return {};
+  return check_chats(form, chats);
 }
 
 }  // namespace troupe

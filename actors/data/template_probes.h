@@ -13,4 +13,8 @@ namespace troupe {
 /// Takes milliseconds.
 Status probe(TemplateForm& form);
 
+/// The same for chats with videos, which a folder need not know unless its records have any. REQUIRES: `form` passed
+/// `probe`.
+Status probe_videos(const TemplateForm& form);
+
 }  // namespace troupe

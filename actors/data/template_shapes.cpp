@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "actors/data/placeholders.h"
+
 namespace troupe {
 namespace {
 
@@ -24,12 +26,13 @@ Shape shape_of(const std::vector<Turn>& turns, bool in_parts) {
     };
     shape.name += std::to_string(static_cast<int>(turn.role));
     size_t done = 0;
-    const bool images = in_parts && turn.role == Role::kUser;
-    for (size_t at = 0; images && (at = turn.text.find(kImagePlaceholder, done)) != std::string::npos;
-         done = at + kImagePlaceholder.size()) {
-      if (at > done) add_text();
-      other.text += kImagePlaceholder;
-      shape.name += 'i';
+    const bool media = in_parts && turn.role == Role::kUser;
+    for (auto p = media ? find_placeholder(turn.text, 0) : Placeholder(); p.found();
+         p = find_placeholder(turn.text, done)) {
+      if (p.at > done) add_text();
+      other.text += p.video ? kVideoPlaceholder : kImagePlaceholder;
+      shape.name += p.video ? 'v' : 'i';
+      done = p.end();
     }
     if (done < turn.text.size() || done == 0) add_text();
     shape.turns.push_back(std::move(other));
@@ -53,7 +56,7 @@ bool TemplateShapes::is_sure(const Record& record, Contents contents) const {
 }
 
 Status TemplateShapes::check(const Record& record) const {
-  const Contents contents = has_images(record.turns) ? Contents::kQuestionParts : Contents::kStrings;
+  const Contents contents = has_media(record.turns) ? Contents::kQuestionParts : Contents::kStrings;
   if (is_sure(record, contents)) return {};
   return form_->check(record.turns, contents, "it");
 }

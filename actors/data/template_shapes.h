@@ -11,10 +11,10 @@
 
 namespace troupe {
 
-/// Holds what a chat template writes for records against the form. A shape of chat (who speaks, and where texts and
-/// images stand) is tried once, with texts that differ from each other: if the template writes them as the form does
-/// and looks at none of them, it does so with all others. Records of other shapes are rendered one by one. Thread-safe;
-/// the answer depends on the record alone.
+/// Holds what a chat template writes for records against the form. A shape of chat (who speaks, and where texts, images
+/// and videos stand) is tried once, with texts that differ from each other: if the template writes them as the form
+/// does and looks at none of them, it does so with all others. Records of other shapes are rendered one by one.
+/// Thread-safe; the answer depends on the record alone.
 class TemplateShapes {
  public:
   explicit TemplateShapes(std::shared_ptr<const TemplateForm> form) : form_(std::move(form)) {}

@@ -8,10 +8,12 @@ namespace troupe {
 
 bool is_inline_data(std::string_view path) { return path.starts_with("data:"); }
 
-std::string image_name(const std::string& path) {
+std::string shown_path(const std::string& path) {
   constexpr size_t kShownBytes = 60;
-  return "image '" + (path.size() > kShownBytes ? path.substr(0, kShownBytes) + "..." : path) + "'";
+  return "'" + (path.size() > kShownBytes ? path.substr(0, kShownBytes) + "..." : path) + "'";
 }
+
+std::string image_name(const std::string& path) { return "image " + shown_path(path); }
 
 Result<std::string> decode_inline_data(std::string_view uri) {
   const size_t comma = uri.find(',');

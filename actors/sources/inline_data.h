@@ -9,7 +9,9 @@ namespace troupe {
 
 /// Whether a picture is written into the record itself: "data:image/png;base64,...".
 bool is_inline_data(std::string_view path);
-/// "image 'PATH'" for a message: the beginning of one that is long, as data URIs are.
+/// The path in quotes for a message: the beginning of one that is long, as data URIs are.
+std::string shown_path(const std::string& path);
+/// "image 'PATH'".
 std::string image_name(const std::string& path);
 
 /// The bytes of a data URI in base64 (padding may be missing; the stated media type is not looked at, since content

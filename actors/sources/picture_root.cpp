@@ -67,28 +67,29 @@ std::string PictureRoot::below_folder(const std::string& path) const {
   return file.string();
 }
 
-Result<MediaBytes> PictureRoot::open(const std::string& path) const {
+Result<MediaBytes> PictureRoot::open(const std::string& path, const std::string& what) const {
+  const std::string name = what + " " + shown_path(path);
   if (is_inline_data(path)) {
     auto decoded = decode_inline_data(path);
-    if (!decoded.ok()) return make_error(decoded.error().code, image_name(path) + " " + decoded.error().message);
+    if (!decoded.ok()) return make_error(decoded.error().code, name + " " + decoded.error().message);
     auto owner = std::make_shared<const std::string>(std::move(decoded).value());
     const std::string_view bytes = *owner;
     return MediaBytes(std::move(owner), bytes);
   }
   if (path.find("://") != std::string::npos)
-    return invalid_argument(image_name(path) + " is a URL; files, members of tar archives and data URIs are read");
-  if (path.find('\0') != std::string::npos) return invalid_argument(image_name(path) + " has a zero byte in its path");
+    return invalid_argument(name + " is a URL; files, members of tar archives and data URIs are read");
+  if (path.find('\0') != std::string::npos) return invalid_argument(name + " has a zero byte in its path");
   std::shared_ptr<const TarFile> tar;
   if (const auto* found = member(path, tar)) {
-    if (!found->fault.empty()) return invalid_argument(image_name(path) + " " + found->fault);
+    if (!found->fault.empty()) return invalid_argument(name + " " + found->fault);
     return MediaBytes(tar, tar->bytes(*found));
   }
   TROUPE_ASSIGN(const auto file, file_of(path));
   auto mapped = MappedFile::open(file);
   if (!mapped.ok() && path.size() > NAME_MAX)  // the reason repeats the path
     return make_error(mapped.error().code,
-                      image_name(path) + " cannot be opened; its path has " + std::to_string(path.size()) + " bytes");
-  if (!mapped.ok()) return wrap(mapped.error(), image_name(path));
+                      name + " cannot be opened; its path has " + std::to_string(path.size()) + " bytes");
+  if (!mapped.ok()) return wrap(mapped.error(), name);
   const auto bytes = (*mapped)->bytes();
   return MediaBytes(std::move(mapped).value(), bytes);
 }

@@ -22,8 +22,8 @@ class MediaBytes {
   std::string_view bytes_;
 };
 
-/// Where the pictures of one source are looked for: in its own archive when the source is one, then below a folder or
-/// in a tar archive. Immutable and thread-safe.
+/// Where the pictures and videos of one source are looked for: in its own archive when the source is one, then below a
+/// folder or in a tar archive. Immutable and thread-safe.
 class PictureRoot {
  public:
   /// `root`: a folder, or a tar archive; `shard`: the source itself when it is an archive, else null. InvalidArgument
@@ -31,8 +31,9 @@ class PictureRoot {
   static Result<std::unique_ptr<PictureRoot>> create(const std::string& root, std::shared_ptr<const TarFile> shard);
 
   /// A path as a record writes it: the name of a member, a path below the folder unless it is absolute, or a data URI.
-  /// When nothing has the name as written, backslashes are read as slashes. URLs are refused. Errors name the path.
-  Result<MediaBytes> open(const std::string& path) const;
+  /// When nothing has the name as written, backslashes are read as slashes. URLs are refused. Errors name the path,
+  /// with `what` it is before it.
+  Result<MediaBytes> open(const std::string& path, const std::string& what = "image") const;
   /// The file that the path names; NotFound when it is no file of its own (a member, inline data).
   Result<std::string> file_of(const std::string& path) const;
   /// A number that changes when the bytes behind a path do, by the file's number, size and times; 0 when there is no

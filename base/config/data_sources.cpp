@@ -9,8 +9,8 @@
 namespace troupe {
 namespace {
 
-const std::vector<std::string> kColumns{"turns",    "role",  "content", "images",  "system", "id",
-                                        "question", "input", "answer",  "history", "weight", "record_weight"};
+const std::vector<std::string> kColumns{"turns", "role",     "content", "images", "videos",  "fps",    "system",
+                                        "id",    "question", "input",   "answer", "history", "weight", "record_weight"};
 const std::vector<std::string> kSpeakers{"user", "assistant", "system", "tool"};
 
 void read_take(const Section& s, DataSource& source) {

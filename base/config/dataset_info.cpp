@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 /// refuses by itself.
 const std::map<std::string, std::string> kColumns{{"prompt", "question"}, {"query", "input"},    {"response", "answer"},
                                                   {"history", "history"}, {"messages", "turns"}, {"system", "system"},
-                                                  {"images", "images"}};
+                                                  {"images", "images"},   {"videos", "videos"}};
 const std::map<std::string, std::string> kTags{{"role_tag", "role"}, {"content_tag", "content"}};
 const std::map<std::string, std::string> kSpeakerTags{
     {"user_tag", "user"}, {"assistant_tag", "assistant"}, {"system_tag", "system"}};

@@ -76,6 +76,14 @@ struct SyntheticData {
   int64_t samples = 4096;
 };
 
+/// How videos are read; what is absent comes from the model folder's processor file, else from its defaults.
+struct VideoSpec {
+  std::optional<double> fps;  // frames a second
+  std::optional<int64_t> min_frames, max_frames;
+  std::optional<int64_t> min_pixels, max_pixels;  // of a frame
+  bool given() const { return fps || min_frames || max_frames || min_pixels || max_pixels; }
+};
+
 struct DataSpec {
   std::vector<DataSource> sources;
   std::optional<SyntheticData> synthetic;
@@ -86,6 +94,7 @@ struct DataSpec {
   bool balance = true;      // samples and images go to lanes by cost
   int64_t sort_window = 0;  // global batches within which samples are sorted by tokens; 0: not sorted
   std::optional<int64_t> min_pixels, max_pixels;  // absent: the model folder's preprocessor_config.json
+  VideoSpec video;
   Supervise supervise = Supervise::kAll;
   OnBadRecord on_bad_record = OnBadRecord::kFail;
   int workers = 0;  // decode threads a host; 0: auto

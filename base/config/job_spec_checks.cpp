@@ -164,6 +164,16 @@ void check_synthetic_count(const JobSpec& spec, const Section& synthetic, const 
                                 number_text(1.0 / static_cast<double>(samples)));
 }
 
+void check_video(const VideoSpec& v, const Section& video) {
+  const auto at_most = [&](const char* least, const std::optional<int64_t>& low, const char* most,
+                           const std::optional<int64_t>& high) {
+    if (low && high && *low > *high)
+      video.fail(least, "value " + std::to_string(*low) + " must be at most " + most + " = " + std::to_string(*high));
+  };
+  at_most("min_frames", v.min_frames, "max_frames", v.max_frames);
+  at_most("min_pixels", v.min_pixels, "max_pixels", v.max_pixels);
+}
+
 void check_data(const JobSpec& spec, const Section& root) {
   const DataSpec& d = spec.data;
   const Section data = root.section("data");
@@ -177,6 +187,7 @@ void check_data(const JobSpec& spec, const Section& root) {
   if (d.min_pixels && d.max_pixels && *d.min_pixels > *d.max_pixels)
     data.fail("min_pixels", "value " + std::to_string(*d.min_pixels) +
                                 " must be at most max_pixels = " + std::to_string(*d.max_pixels));
+  check_video(d.video, data.section("video"));
   const Section eval = root.section("eval");
   if (spec.eval.split > 0 && !spec.eval.sources.empty())
     eval.fail("sources", "excludes 'split'; valid: one of the two");

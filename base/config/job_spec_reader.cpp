@@ -12,7 +12,8 @@ namespace {
 
 // What a machine can hold or a run can last: a number beyond it is a slip, and would be found out only by waiting.
 constexpr int64_t kMaxSteps = 1'000'000'000, kMaxBatch = 1 << 17, kMaxTokens = 10'000'000, kMaxPixels = 1 << 30,
-                  kMaxBucketBytes = int64_t{1} << 40;
+                  kMaxBucketBytes = int64_t{1} << 40, kMaxFrames = 1 << 16;
+constexpr double kLeastFps = 0.001, kMostFps = 1000;
 
 bool is_plain_name(const std::string& name) {
   const bool good = std::all_of(name.begin(), name.end(),
@@ -188,6 +189,18 @@ void optional_integer(const Section& s, const std::string& key, std::optional<in
   if (value >= minimum) out = value;
 }
 
+void read_video(const Section& s, VideoSpec& v) {
+  if (s.has("fps")) {
+    double fps = 0;
+    s.number("fps", fps, kLeastFps, kMostFps);
+    if (fps > 0) v.fps = fps;
+  }
+  optional_integer(s, "min_frames", v.min_frames, 1, kMaxFrames);
+  optional_integer(s, "max_frames", v.max_frames, 2, kMaxFrames);
+  optional_integer(s, "min_pixels", v.min_pixels, 1, kMaxPixels);
+  optional_integer(s, "max_pixels", v.max_pixels, 1, kMaxPixels);
+}
+
 /// An integer from 1, or the word `auto` (0).
 void integer_or_auto(const Section& s, const std::string& key, int& out) {
   const YamlNode* n = s.find(key);
@@ -210,6 +223,7 @@ void read_data(const Section& s, const std::string& folder, DataSpec& d) {
   s.integer("sort_window", d.sort_window, 0, 1 << 20);
   optional_integer(s, "min_pixels", d.min_pixels, 1, kMaxPixels);
   optional_integer(s, "max_pixels", d.max_pixels, 1, kMaxPixels);
+  read_video(s.section("video"), d.video);
   s.choice<Supervise>("supervise", d.supervise, {{"all", Supervise::kAll}, {"last", Supervise::kLast}});
   integer_or_auto(s, "workers", d.workers);
   s.choice<OnBadRecord>("on_bad_record", d.on_bad_record, {{"fail", OnBadRecord::kFail}, {"skip", OnBadRecord::kSkip}});

@@ -103,6 +103,17 @@ void write_sources(const std::vector<DataSource>& sources, bool weighted, Writer
   w.close();
 }
 
+void write_video(const VideoSpec& v, Writer& w) {
+  if (!v.given()) return;
+  w.open("video");
+  if (v.fps) w.put("fps", *v.fps);
+  if (v.min_frames) w.put("min_frames", *v.min_frames);
+  if (v.max_frames) w.put("max_frames", *v.max_frames);
+  if (v.min_pixels) w.put("min_pixels", *v.min_pixels);
+  if (v.max_pixels) w.put("max_pixels", *v.max_pixels);
+  w.close();
+}
+
 void write_data(const DataSpec& d, Writer& w) {
   w.open("data");
   write_sources(d.sources, /*weighted=*/true, w);
@@ -119,6 +130,7 @@ void write_data(const DataSpec& d, Writer& w) {
   w.put("sort_window", d.sort_window);
   if (d.min_pixels) w.put("min_pixels", *d.min_pixels);
   if (d.max_pixels) w.put("max_pixels", *d.max_pixels);
+  write_video(d.video, w);
   w.put("supervise", d.supervise == Supervise::kAll ? "all" : "last");
   w.put("workers", d.workers == 0 ? std::string("auto") : std::to_string(d.workers));
   w.put("on_bad_record", d.on_bad_record == OnBadRecord::kFail ? "fail" : "skip");

@@ -2,6 +2,8 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "base/data/byte_codec.h"
@@ -9,7 +11,7 @@
 namespace troupe {
 namespace {
 
-constexpr std::string_view kMagic = "TRPBLCK1";
+constexpr std::string_view kMagic = "TRPBLCK2";
 constexpr size_t kChecked = 16;  // offset of the first byte that the checksum covers
 constexpr size_t kLeastEntryBytes = 41, kLeastSeenBytes = 16;
 
@@ -28,14 +30,19 @@ void write_entry(const BlockEntry& entry, ByteWriter& w) {
   }
 }
 
+bool makes_sense(const IndexedImage& image) {
+  if (image.t <= 0 || image.h <= 0 || image.w <= 0 || image.token_offset < 0) return false;
+  if (image.kind == MediumKind::kImage) return image.t == 1 && image.seconds == 0;
+  return image.kind == MediumKind::kVideo && std::isfinite(image.seconds) && image.seconds > 0;
+}
+
 /// Whether an entry is one that a look at a record can give.
 bool makes_sense(const BlockEntry& entry) {
   if (entry.kind > BlockEntry::Kind::kBad || entry.tokens < 0) return false;
   if (entry.supervised < 0 || entry.supervised > entry.tokens) return false;
   if (entry.kind == BlockEntry::Kind::kSample && entry.images.size() != entry.seen.size()) return false;
-  for (const auto& image : entry.images)
-    if (image.t != 1 || image.h <= 0 || image.w <= 0 || image.token_offset < 0) return false;
-  return true;
+  return std::all_of(entry.images.begin(), entry.images.end(),
+                     [](const IndexedImage& image) { return makes_sense(image); });
 }
 
 BlockEntry read_entry(ByteReader& r) {

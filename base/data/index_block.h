@@ -17,10 +17,11 @@ using BlockKey = std::array<uint64_t, 2>;
 /// 32 hexadecimal digits.
 std::string block_key_text(const BlockKey& key);
 
-/// A picture that a record names, as it was when it was looked at.
+/// A picture or video that a record names, as it was when it was looked at.
 struct SeenImage {
-  std::string path;    // as the record writes it; empty: the record itself holds the picture
-  uint64_t stamp = 0;  // PictureRoot::stamp
+  /// As the record writes it, the frames of a video with zero bytes between them; empty: the record itself holds it.
+  std::string path;
+  uint64_t stamp = 0;  // PictureRoot::stamp, of frames all together
 };
 
 /// What is known of one record. Places and limits on the length are not in it: they are known without a look.

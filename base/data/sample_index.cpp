@@ -13,7 +13,7 @@
 namespace troupe {
 namespace {
 
-constexpr std::string_view kMagic = "TRPINDX2";
+constexpr std::string_view kMagic = "TRPINDX3";
 /// What a file begins with; behind it the samples' rows, the images, the ids, and what is left (digest, bad records).
 struct Header {
   char magic[8];
@@ -21,6 +21,7 @@ struct Header {
   uint64_t samples, images, id_bytes, rest_bytes;
 };
 static_assert(sizeof(Header) == 48);
+static_assert(sizeof(IndexedImage) == 24);
 constexpr size_t kChecked = 16;  // offset of the first byte that the checksum covers
 
 Error system_error(const std::string& what, const std::string& path) {

@@ -16,10 +16,15 @@
 /// driver and by every rank; all batch plans are pure functions of it.
 namespace troupe {
 
-/// One image of a sample. A grid is in patches; a merged token covers merge x merge patches.
+enum class MediumKind : int32_t { kImage, kVideo };
+
+/// One image or video of a sample. A grid is in patches; a merged token covers merge x merge patches of one t.
 struct IndexedImage {
-  int32_t t = 1, h = 0, w = 0;  // grid in patches (t, h, w), h and w multiples of the merge size
-  int32_t token_offset = 0;     // first image-pad token in the sample
+  int32_t t = 1, h = 0, w = 0;  // grid in patches (t, h, w), h and w multiples of the merge size; of an image t is 1
+  int32_t token_offset = 0;     // first pad token in the sample
+  MediumKind kind = MediumKind::kImage;  // which says which pads stand for it
+  float seconds = 0;                     // of a video: from one t to the next
+  bool is_video() const { return kind == MediumKind::kVideo; }
   int64_t patches() const { return int64_t{t} * h * w; }
   int64_t tokens(int64_t merge) const { return patches() / (merge * merge); }
 };
@@ -29,10 +34,10 @@ struct IndexedSample {
   int32_t source = 0;  // position in data.sources
   int64_t record = 0;  // position in the source, from 0
   int64_t byte_offset = 0, byte_length = 0;
-  int32_t tokens = 0;      // whole sample, image tokens included
-  int32_t supervised = 0;  // positions with a target (after the shift)
-  std::vector<IndexedImage> images;
-  std::string id;  // the record's own id, or "FILE:LINE"
+  int32_t tokens = 0;                // whole sample, image tokens included
+  int32_t supervised = 0;            // positions with a target (after the shift)
+  std::vector<IndexedImage> images;  // and videos, in reading order
+  std::string id;                    // the record's own id, or "FILE:LINE"
 };
 
 /// A sample of an index: the fields of IndexedSample, with images and id where the index keeps them. Valid as long as

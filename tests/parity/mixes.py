@@ -2,7 +2,7 @@
 
 Usage: python3 mixes.py --troupe PATH [--only REGEX] [--work DIR]
 The mixes: no picture in a whole run; a picture in every record, in some nothing else; whole batches with and without pictures in turn; batches
-in which half of the records, and with two lanes all of one lane's, are text. Then answers that count differently, a whole batch not at all, and tools'
+in which half of the records, and with two lanes all of one lane's, are text; videos by their frames. Then answers that count differently, a whole batch not at all, and tools'
 turns. Rows D05 and D06 of docs/data.md. Exit code 1 on any miss.
 """
 
@@ -31,6 +31,9 @@ MIXES = {
     "pictures-everywhere": [((SIZES[i % 6],) if i % 3 == 0 else [SIZES[i % 6], SIZES[(i + 2) % 6]][: 1 + i % 2]) for i in range(20)],
     "batches-in-turn": [[SIZES[i % 6]] if (i // 4) % 2 == 0 else [] for i in range(20)],
     "half-of-each-batch": [[SIZES[i % 6], SIZES[(i + 1) % 6]] if i % 4 < 2 else [] for i in range(20)],
+    # Of every length: one frame to eight, odd ones, with and without a rate; several in a record, pictures among them, records without any.
+    "videos": [[[(60, 85, 4)], [], [(112, 56, 5, 2), (84, 84)], [(28, 56, 1)]][i % 4] if i < 8 else
+               [[(140, 84, 8, 1.5)], [(56, 56), (56, 28, 2, 0.7), (84, 56, 3, 3)], [], ((168, 112, 6),)][i % 4] for i in range(20)],
 }
 # Of the records' answers in turn: there are six a batch at most, so one batch has none but the eight of weight 0.
 WEIGHTS = {"weighted-answers": [1, 0.5, 2.5, 0, 0.125, 1, 0, 3] + [0] * 8}

@@ -68,17 +68,24 @@ PICTURES = [
 
 
 def make_records(folder, pictures=PICTURES, weights=()):
-    """`pictures`: sizes of each record's pictures; a record whose list is given as a tuple asks nothing but its pictures. `weights`: what the answers count
-    in turn; with them some second questions are a tool's words."""
+    """`pictures`: sizes of each record's pictures; a record whose list is given as a tuple asks nothing but its pictures. A size with a third number is a
+    video of so many frames, with a fourth that many of them a second. `weights`: what the answers count in turn; with them some second questions are a
+    tool's words."""
     rng, answers = random.Random(11), 0
     (folder / "images").mkdir(parents=True, exist_ok=True)
     with open(folder / "records.jsonl", "w", encoding="utf-8") as out:
         for i, sizes in enumerate(pictures):
-            names = [f"{i:02d}-{k}.png" for k in range(len(sizes))]
-            for name, (width, height) in zip(names, sizes):
+            media = [f"{i:02d}-{k}" for k in range(len(sizes))]
+            names = [f"{name}.png" for name, size in zip(media, sizes) if len(size) == 2]
+            for name, (width, height) in ((n, s) for n, s in zip(names, (s for s in sizes if len(s) == 2))):
                 picture(rng, width, height).save(folder / "images" / name)
+            videos = [[f"{name}-{f}.png" for f in range(size[2])] for name, size in zip(media, sizes) if len(size) > 2]
+            for frames, (width, height, *_) in zip(videos, (s for s in sizes if len(s) > 2)):
+                for name in frames:
+                    picture(rng, width, height).save(folder / "images" / name)
             say = lambda low, high: " ".join(rng.choice(WORDS) for _ in range(rng.randint(low, high)))
-            turns = [{"from": "human", "value": "<image>" * len(names) if isinstance(sizes, tuple) else "<image>\n" * len(names) + say(2, 9)}, {"from": "gpt", "value": say(1, 6)}]
+            marks = ["<image>" if len(size) == 2 else "<video>" for size in sizes]
+            turns = [{"from": "human", "value": "".join(marks) if isinstance(sizes, tuple) else "".join(m + "\n" for m in marks) + say(2, 9)}, {"from": "gpt", "value": say(1, 6)}]
             if i % 5 == 2:
                 turns += [{"from": "human", "value": say(2, 4)}, {"from": "gpt", "value": say(1, 3)}]
                 if weights and i % 10 == 2:
@@ -90,4 +97,9 @@ def make_records(folder, pictures=PICTURES, weights=()):
             record = {"id": f"record-{i:02d}", "conversations": turns}
             if names:
                 record["image"] = names[0] if len(names) == 1 else names
+            if videos:
+                record["videos"] = videos
+                rates = [size[3] for size in sizes if len(size) > 3]
+                if rates:
+                    record["fps"] = rates[0] if len(rates) == 1 else rates
             out.write(json.dumps(record) + "\n")

@@ -69,7 +69,23 @@ def labels_of(ids, processor, answers):
     return labels, weights
 
 
-def read_samples(records, images, processor):
+def frames_of(video, images):
+    return [Image.open(Path(images) / name).convert("RGB") for name in video]
+
+
+def video_inputs(record, images, video):
+    """The videos of a record as the processor takes them: lists of frames, with how many a second where the record says so."""
+    videos = record.get("videos", [])
+    if not videos:
+        return {}
+    rates = record.get("fps")
+    rates = rates if isinstance(rates, list) else [rates or video.get("fps")] * len(videos)
+    facts = [{"total_num_frames": len(v), "fps": fps, "frames_indices": list(range(len(v)))} for v, fps in zip(videos, rates)]
+    return {"videos": [frames_of(v, images) for v in videos], "video_metadata": facts}
+
+
+def read_samples(records, images, processor, video=None):
+    """`video`: the spec's data.video."""
     samples = []
     for line in open(records, encoding="utf-8"):
         record = json.loads(line)
@@ -78,11 +94,12 @@ def read_samples(records, images, processor):
         messages = []
         for turn in record["conversations"]:
             parts = []
-            for i, piece in enumerate(turn["value"].split("<image>")):
-                parts += ([{"type": "image"}] if i else []) + ([{"type": "text", "text": piece}] if piece else [])
+            for piece in re.split("(<image>|<video>)", turn["value"]):
+                medium = re.fullmatch("<(image|video)>", piece)
+                parts += [{"type": medium[1]}] if medium else [{"type": "text", "text": piece}] if piece else []
             messages.append({"role": {"human": "user", "gpt": "assistant"}.get(turn["from"], turn["from"]), "content": parts})
         pictures = [Image.open(Path(images) / n).convert("RGB") for n in names]
-        x = dict(processor(text=[processor.apply_chat_template(messages)], images=pictures or None, return_tensors="pt"))
+        x = dict(processor(text=[processor.apply_chat_template(messages)], images=pictures or None, return_tensors="pt", **video_inputs(record, images, video or {})))
         answers = [turn.get("weight", 1) for turn in record["conversations"] if turn["from"] == "gpt"]
         labels, weights = (torch.tensor([row]) for row in labels_of(x["input_ids"][0].tolist(), processor, answers))
         samples.append({"id": record["id"], "inputs": x, "labels": labels, "weights": weights, "supervised": int((labels[:, 1:] >= 0).sum())})
@@ -96,12 +113,21 @@ def sample_loss(model, sample):
     return (losses * sample["weights"][0, 1:]).sum()
 
 
+def pads(model, sample, kind):
+    return sample["inputs"]["input_ids"][0] == getattr(model.config, f"{kind}_token_id")
+
+
 def vision_rows(model, sample):
-    if "pixel_values" not in sample["inputs"]:
-        return torch.zeros(0, model.config.text_config.hidden_size)
-    with torch.no_grad():
-        out = model.model.visual(sample["inputs"]["pixel_values"].to(model.dtype), grid_thw=sample["inputs"]["image_grid_thw"])
-    return (out if torch.is_tensor(out) else out.pooler_output).clone()
+    """Merged rows of pictures and videos in the order of the sequence."""
+    x = sample["inputs"]
+    where = {kind: pads(model, sample, kind) for kind in ("image", "video")}
+    out = torch.zeros(len(x["input_ids"][0]), model.config.text_config.hidden_size)
+    for kind, pixels in (("image", "pixel_values"), ("video", "pixel_values_videos")):
+        if pixels in x:
+            with torch.no_grad():
+                rows = model.model.visual(x[pixels].to(model.dtype), grid_thw=x[f"{kind}_grid_thw"])
+            out[where[kind]] = (rows if torch.is_tensor(rows) else rows.pooler_output).clone().to(out.dtype)
+    return out[where["image"] | where["video"]]
 
 
 def optimizer_of(parameters, training):
@@ -115,8 +141,9 @@ def run_reference(model_folder, records, images, training, dtype=torch.float32):
     model = Qwen2_5_VLForConditionalGeneration.from_pretrained(model_folder, dtype=dtype, attn_implementation="sdpa").train()
     samples = read_samples(records, images, processor)
     for sample in samples:
-        if "pixel_values" in sample["inputs"]:
-            sample["inputs"]["pixel_values"] = sample["inputs"]["pixel_values"].to(dtype)
+        for pixels in ("pixel_values", "pixel_values_videos"):
+            if pixels in sample["inputs"]:
+                sample["inputs"][pixels] = sample["inputs"][pixels].to(dtype)
     parameters = {disk_name(name): p for name, p in model.named_parameters()}
     for name, p in parameters.items():
         p.requires_grad_(component(name) not in training.frozen)
@@ -142,7 +169,7 @@ def run_reference(model_folder, records, images, training, dtype=torch.float32):
             out.gradients = {name: p.grad.clone() for name, p in parameters.items() if p.requires_grad}
         out.losses.append(total / max(supervised, 1))
         out.supervised.append(supervised)
-        out.vision_rows.append(sum(int((s["inputs"]["input_ids"] == model.config.image_token_id).sum()) for s in batch))
+        out.vision_rows.append(sum(int(pads(model, s, kind).sum()) for s in batch for kind in ("image", "video")))
         norm = torch.nn.utils.clip_grad_norm_(trained, training.clip if training.clip > 0 else float("inf"))
         out.norms.append(norm.item())
         optimizer.step()

@@ -53,7 +53,7 @@ TEST_CASE("Ids and positions of chats equal those of the published template and 
     const auto tokens = tokens_of(*form, record_of(expected.at("record")), images);
     INFO(expected.at("record").dump());
     CHECK(tokens.ids == expected.at("ids").get<std::vector<int64_t>>());
-    const auto positions = mrope_positions(static_cast<int64_t>(tokens.ids.size()), tokens.images, 2);
+    const auto positions = mrope_positions(static_cast<int64_t>(tokens.ids.size()), tokens.images, 2, 2);
     REQUIRE(positions.size() == tokens.ids.size());
     for (size_t row = 0; row < 3; ++row) {
       std::vector<int64_t> here;

@@ -92,7 +92,7 @@ TEST_CASE("Columns and roles of the spec go before the table") {
 
 TEST_CASE("Keys that would change what is trained are refused when they hold something") {
   const std::string turns = R"("conversations": [{"from": "human", "value": "q"}, {"from": "gpt", "value": "a"}]})";
-  for (const char* key : {"tools", "objects", "rejected", "rejected_response", "videos", "audios"}) {
+  for (const char* key : {"tools", "objects", "rejected", "rejected_response", "audio", "audios"}) {
     CHECK(has(reason("{\"" + std::string(key) + "\": [\"x\"], " + turns), key));
     CHECK(good("{\"" + std::string(key) + "\": [], " + turns).turns.size() == 2);
   }

@@ -31,7 +31,8 @@ constexpr const char* kInfo = R"({
   "plain": {"file_name": "sub/plain.json", "columns": {"prompt": "p", "response": "r"}},
   "hub": {"hf_hub_url": "a/b"},
   "pairs": {"file_name": "x.json", "ranking": true},
-  "clips": {"file_name": "x.json", "columns": {"videos": "clips"}}
+  "clips": {"file_name": "x.json", "columns": {"videos": "clips"}},
+  "sounds": {"file_name": "x.json", "columns": {"audios": "sounds"}}
 })";
 
 TEST_CASE("Columns and roles of data are shared, and a source's own go before them") {
@@ -109,7 +110,7 @@ TEST_CASE("Data sets that cannot be used are refused by name and reason") {
   };
   CHECK(reason("hub").find("hf_hub_url") != std::string::npos);
   CHECK(reason("pairs").find("preference") != std::string::npos);
-  CHECK(reason("clips").find("'videos'") != std::string::npos);
+  CHECK(reason("sounds").find("'audios'") != std::string::npos);
   CHECK(reason("nothing").find("valid: chat, plain") != std::string::npos);
   CHECK(reason("[]").find("datasets") != std::string::npos);
 }

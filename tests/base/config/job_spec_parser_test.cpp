@@ -27,6 +27,7 @@ data:
   pack_tokens: 8192
   min_pixels: 4*28*28
   max_pixels: 1280*28*28
+  video: {fps: 1.5, min_frames: 2, max_frames: 64, min_pixels: 16*28*28, max_pixels: 128*28*28}
   supervise: all
   workers: auto
   on_bad_record: fail
@@ -114,6 +115,11 @@ TEST_CASE("a spec as a person writes it is read") {
   CHECK(spec->model.path == "/jobs/models/Qwen2.5-VL-3B-Instruct");
   CHECK(spec->data.sources[0].image_root == "/jobs/data/images");
   CHECK(*spec->data.max_pixels == 1280 * 28 * 28);
+  CHECK(*spec->data.video.fps == 1.5);
+  CHECK(*spec->data.video.min_frames == 2);
+  CHECK(*spec->data.video.max_frames == 64);
+  CHECK(*spec->data.video.min_pixels == 16 * 28 * 28);
+  CHECK(*spec->data.video.max_pixels == 128 * 28 * 28);
   CHECK(*spec->components.at("vision").lr == 2e-6);
   CHECK_FALSE(spec->components.at("text").lr.has_value());
   CHECK(spec->groups[0].components == std::vector<std::string>{"vision", "merger"});
@@ -371,15 +377,22 @@ TEST_CASE("records are given in exactly one way") {
         "j.yaml:3: key 'data.sources': value {path: a} (a mapping) is not valid; valid: a list such as "
         "[{path: train.jsonl, image_root: images}]");
   CHECK(with_data("sources: [{image_root: a}]").find("j.yaml:3: key 'data.sources[0].path': is missing") == 0);
-  CHECK(
-      with_data("sources: [{path: a, columns: {image: b}}]") ==
-      "j.yaml:3: key 'data.sources[0].columns.image': unknown column; valid: turns, role, content, images, system, id, "
-      "question, input, answer, history, weight, record_weight");
+  CHECK(with_data("sources: [{path: a, columns: {image: b}}]") ==
+        "j.yaml:3: key 'data.sources[0].columns.image': unknown column; valid: turns, role, content, images, videos, "
+        "fps, "
+        "system, id, question, input, answer, history, weight, record_weight");
   CHECK(with_data("sources: [{path: a, take: 1.5}]") ==
         "j.yaml:3: key 'data.sources[0].take': value '1.5' is not valid; valid: a fraction above 0.0 up to 1.0, or a "
         "number of records from 1");
   CHECK(with_data("synthetic: {images: 1}, min_pixels: 100, max_pixels: 99") ==
         "j.yaml:3: key 'data.min_pixels': value 100 must be at most max_pixels = 99");
+  CHECK(with_data("synthetic: {images: 1}, video: {min_frames: 8, max_frames: 4}") ==
+        "j.yaml:3: key 'data.video.min_frames': value 8 must be at most max_frames = 4");
+  CHECK(with_data("synthetic: {images: 1}, video: {min_pixels: 8, max_pixels: 4}") ==
+        "j.yaml:3: key 'data.video.min_pixels': value 8 must be at most max_pixels = 4");
+  for (const char* value : {"0", "-1", "1001", "two"})
+    CHECK(with_data("synthetic: {images: 1}, video: {fps: " + std::string(value) + "}").find("key 'data.video.fps'") !=
+          std::string::npos);
   CHECK(with_more("eval: {every: 5}") ==
         "j.yaml:5: key 'eval.every': needs something to evaluate; valid: with split: FRACTION or sources: [...]");
 }

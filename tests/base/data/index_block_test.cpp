@@ -1,6 +1,8 @@
 #include "base/data/index_block.h"
 
 #include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
 
 #include "base/data/index_progress.h"
 
@@ -64,6 +66,12 @@ TEST_CASE("Values that no record has are refused, whatever the checksum says") {
   CHECK(refused([](BlockEntry& e) { e.supervised = 13; }));
   CHECK(refused([](BlockEntry& e) { e.images[0].h = 0; }));
   CHECK(refused([](BlockEntry& e) { e.images.clear(); }));
+  CHECK(refused([](BlockEntry& e) { e.images[0].t = 2; }));
+  CHECK(refused([](BlockEntry& e) { e.images[0].seconds = 1; }));
+  CHECK(refused([](BlockEntry& e) { e.images[0].kind = static_cast<MediumKind>(2); }));
+  for (const float seconds : {0.0F, -1.0F, std::numeric_limits<float>::infinity(), std::nanf("")})
+    CHECK(refused([&](BlockEntry& e) { e.images[0] = {2, 4, 6, 2, MediumKind::kVideo, seconds}; }));
+  CHECK_FALSE(refused([](BlockEntry& e) { e.images[0] = {2, 4, 6, 2, MediumKind::kVideo, 0.5F}; }));
   CHECK(refused([](BlockEntry& e) { e.kind = static_cast<BlockEntry::Kind>(3); }));
 }
 

@@ -1,0 +1,45 @@
+#include "actors/data/placeholders.h"
+
+#include <algorithm>
+
+namespace troupe {
+namespace {
+
+Status check_count(size_t placeholders, std::string_view spelling, size_t media, const std::string& what) {
+  if (placeholders == media) return {};
+  return invalid_argument(std::to_string(placeholders) + " " + std::string(spelling) +
+                          (placeholders == 1 ? " placeholder" : " placeholders") + " in the user turns, but " +
+                          std::to_string(media) + " " + what + (media == 1 ? "" : "s"));
+}
+
+}  // namespace
+
+Placeholder find_placeholder(std::string_view text, size_t from) {
+  for (size_t at = text.find('<', from); at != std::string_view::npos; at = text.find('<', at + 1)) {
+    const auto rest = text.substr(at);
+    if (rest.starts_with(kImagePlaceholder)) return {at, false};
+    if (rest.starts_with(kVideoPlaceholder)) return {at, true};
+  }
+  return {};
+}
+
+std::vector<MediumPlace> media_in_order(const std::vector<Turn>& turns) {
+  std::vector<MediumPlace> media;
+  size_t images = 0, videos = 0;
+  for (const Turn& turn : turns) {
+    if (turn.role != Role::kUser) continue;
+    for (auto p = find_placeholder(turn.text, 0); p.found(); p = find_placeholder(turn.text, p.end()))
+      media.push_back({p.video, p.video ? videos++ : images++});
+  }
+  return media;
+}
+
+Status check_placeholders(const Record& record) {
+  const auto media = media_in_order(record.turns);
+  const auto videos =
+      static_cast<size_t>(std::count_if(media.begin(), media.end(), [](const auto& m) { return m.video; }));
+  TROUPE_RETURN_IF_ERROR(check_count(media.size() - videos, kImagePlaceholder, record.images.size(), "image"));
+  return check_count(videos, kVideoPlaceholder, record.videos.size(), "video");
+}
+
+}  // namespace troupe

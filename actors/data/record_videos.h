@@ -1,0 +1,28 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "actors/data/record.h"
+
+/// The videos of a record: a file, or a list of frames. Throws what nlohmann's accessors throw.
+namespace troupe {
+
+/// One video as a part of a turn: `part` has the value under `type` ("video" or "video_url"), and how many frames a
+/// second beside it. InvalidArgument begins with `where`. Nothing is added when the part does not name it.
+Status read_video_part(const nlohmann::json& part, const std::string& type, const std::string& where,
+                       std::vector<RecordVideo>& videos);
+
+/// The record's list of videos, with the frames a second of those that are lists of frames, behind those of its parts.
+Status read_videos(const nlohmann::json& object, const RecordSpelling& spelling, Record& record);
+
+/// In a record with videos and without images `<image>` may stand for a video; such placeholders become `<video>`.
+void bind_image_placeholders_to_videos(Record& record);
+
+/// By the name's ending.
+bool is_video_name(std::string_view name);
+/// A name of a video's file, or a list that holds one.
+bool looks_like_video(const nlohmann::json& value);
+
+}  // namespace troupe

@@ -1,0 +1,138 @@
+#include "actors/data/record_videos.h"
+
+#include <catch2/catch.hpp>
+
+#include "actors/data/placeholders.h"
+
+namespace troupe {
+namespace {
+
+using Paths = std::vector<std::string>;
+
+std::string with(const std::string& keys, const std::string& question) {
+  return "{" + keys + R"("conversations": [{"from": "human", "value": ")" + question +
+         R"("}, {"from": "gpt", "value": "y"}]})";
+}
+
+Record good(const std::string& json, const RecordSpelling& spelling = {}) {
+  Record record;
+  const auto status = parse_record(json, record, spelling);
+  INFO(json << (status.ok() ? "" : ": " + status.error().message));
+  REQUIRE(status.ok());
+  return record;
+}
+
+bool says(const std::string& json, const std::string& words) {
+  Record record;
+  const auto status = parse_record(json, record);
+  INFO(json << ": " << (status.ok() ? "accepted" : status.error().message));
+  return !status.ok() && status.error().message.find(words) != std::string::npos;
+}
+
+TEST_CASE("A video is a file, or a list of frames, under both keys and in all spellings") {
+  for (const char* key : {"video", "videos"}) {
+    const std::string name = "\"" + std::string(key) + "\": ";
+    CHECK(good(with(name + R"("a.mp4", )", "<video>x")).videos[0].file == "a.mp4");
+    CHECK(good(with(name + R"({"path": "a.mp4"}, )", "<video>x")).videos[0].file == "a.mp4");
+    CHECK(good(with(name + R"({"bytes": "AAAA"}, )", "<video>x")).videos[0].file == "data:;base64,AAAA");
+    const auto two = good(with(name + R"(["a.mp4", "b.mkv"], )", "<video><video>")).videos;
+    REQUIRE(two.size() == 2);
+    CHECK(two[1].file == "b.mkv");
+    const auto lists =
+        good(with(name + R"([["a.png", {"path": "b.png"}], ["c.png"], "d.mp4"], )", "<video>, <video>, <video>"))
+            .videos;
+    REQUIRE(lists.size() == 3);
+    CHECK(lists[0].file.empty());
+    CHECK(lists[0].frames == Paths{"a.png", "b.png"});
+    CHECK(lists[1].frames == Paths{"c.png"});
+    CHECK(lists[2].file == "d.mp4");
+  }
+  for (const char* none : {R"("video": null, )", R"("videos": [], )", R"("video": "", )"})
+    CHECK(good(with(none, "x")).videos.empty());
+  const auto named =
+      good(with(R"("clips": "a.mp4", "rate": 3, )", "<video>"), {{{"videos", "clips"}, {"fps", "rate"}}, {}});
+  CHECK(named.videos[0].file == "a.mp4");
+}
+
+TEST_CASE("Frames a second stand beside a list of frames; a file knows its own") {
+  CHECK(good(with(R"("videos": [["a.png"], ["b.png"]], "fps": 3, )", "<video><video>")).videos[1].fps == 3);
+  CHECK(good(with(R"("videos": [["a.png"], ["b.png"]], "fps": [3, 0.5], )", "<video><video>")).videos[1].fps == 0.5);
+  CHECK(good(with(R"("videos": "a.mp4", "fps": "29.97", )", "<video>")).videos[0].fps == 0);
+  CHECK(good(with(R"("videos": [["a.png"]], )", "<video>")).videos[0].fps == 0);
+  CHECK(says(with(R"("videos": [["a.png"]], "fps": [1, 2], )", "<video>"), "key 'fps' has 2 numbers for 1 video"));
+  for (const char* fps : {"0", "-1", "\"2\"", "1001", "[true]"})
+    CHECK(says(with(R"("videos": [["a.png"]], "fps": )" + std::string(fps) + ", ", "<video>"), "key 'fps' is "));
+}
+
+TEST_CASE("A wrong number of video placeholders is refused with both counts") {
+  CHECK(says(with(R"("video": ["a.mp4", "b.mp4"], )", "<video>"),
+             "1 <video> placeholder in the user turns, but 2 videos"));
+  CHECK(says(with(R"("image": "a.png", "video": "a.mp4", )", "<image>"),
+             "0 <video> placeholders in the user turns, but 1 video"));
+  CHECK(says(with("", "<video>"), "1 <video> placeholder in the user turns, but 0 videos"));
+  CHECK(says(with(R"("image": "a.png", )", "<video>"), "0 <image> placeholders in the user turns, but 1 image"));
+  CHECK(good(with("", "x <video").substr(0)).videos.empty());
+}
+
+TEST_CASE("Images and videos of one record are bound in reading order, each list by itself") {
+  const auto record =
+      good(with(R"("images": ["a.png", "b.png"], "videos": ["c.mp4", "d.mp4"], )", "<video> <image><video> x <image>"));
+  std::string order;
+  for (const auto& medium : media_in_order(record.turns))
+    order += medium.video ? record.videos[medium.number].file[0] : record.images[medium.number][0];
+  CHECK(order == "cadb");
+}
+
+TEST_CASE("In a record with videos alone <image> may stand for them") {
+  const auto record = good(with(R"("video": "a.mp4", )", "<image>\\nWhat?"));
+  CHECK(record.turns[0].text == "<video>\nWhat?");
+  CHECK(says(with(R"("video": "a.mp4", )", "<image><image>"), "2 <video> placeholders"));
+  CHECK(says(with(R"("video": "a.mp4", )", "<image><video>"), "1 <image> placeholder in the user turns, but 0 images"));
+}
+
+std::string parts(const std::string& list, const std::string& keys = "") {
+  return "{" + keys + R"("messages": [{"role": "user", "content": )" + list +
+         R"(}, {"role": "assistant", "content": "y"}]})";
+}
+
+TEST_CASE("A part of a turn is a video, by a path, a list of frames or the record's list") {
+  const auto file = good(parts(R"([{"type": "text", "text": "x "}, {"type": "video", "video": "a.mp4", "fps": 1.5}])"));
+  CHECK(file.videos[0].file == "a.mp4");
+  CHECK(file.videos[0].fps == 1.5);
+  CHECK(file.turns[0].text == "x <video>");
+  const auto frames = good(parts(R"([{"type": "video", "video": ["a.png", "b.png"], "sample_fps": 4}])"));
+  CHECK(frames.videos[0].frames == Paths{"a.png", "b.png"});
+  CHECK(frames.videos[0].fps == 4);
+  CHECK(good(parts(R"([{"type": "video_url", "video_url": {"url": "a.mp4"}}])")).videos[0].file == "a.mp4");
+  CHECK(good(parts(R"([{"type": "video"}])", R"("videos": ["b.mp4"], )")).videos[0].file == "b.mp4");
+  CHECK(says(parts(R"([{"type": "video", "video": "a.mp4", "nframes": 8}])"), "'nframes'"));
+  CHECK(says(parts(R"([{"type": "video", "video": []}])"), "without frames"));
+  CHECK(says(parts(R"([{"type": "audio", "audio": "a.wav"}])"), "'audio'"));
+  CHECK(says(
+      R"({"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": [{"type": "video", "video": "a.mp4"}]}]})",
+      "only questions may"));
+}
+
+TEST_CASE("What holds no video is refused by its key") {
+  CHECK(says(with(R"("videos": [[]], )", "<video>"), "key 'videos' holds a video without frames"));
+  CHECK(says(with(R"("videos": [3], )", "<video>"), "key 'videos'"));
+  CHECK(says(with(R"("video": 3, )", "x"), "key 'video' is a number"));
+  CHECK(says(with(R"("video": "a.mp4", "videos": "b.mp4", )", "<video>"), "differ"));
+  CHECK(says(with(R"("audio": "a.wav", )", "x"), "'audio'"));
+}
+
+TEST_CASE("Videos beside a record are its own, in the archive's order with its pictures") {
+  Record record;
+  REQUIRE(parse_record_with_media(with("", "What?"), {"k.png", "k.mp4"}, record, {}, {}).ok());
+  CHECK(record.turns[0].text == "<image>\n<video>\nWhat?");
+  CHECK(record.videos[0].file == "k.mp4");
+  Record frames;
+  REQUIRE(parse_record_with_media(with(R"("video": [["k.png"]], )", "<video>"), {"k.png"}, frames, {}, {}).ok());
+  CHECK(frames.images.empty());
+  CHECK(is_video_name("a/B.WebM"));
+  CHECK_FALSE(is_video_name(".mp4"));
+  CHECK_FALSE(is_video_name("a.mp4.txt"));
+}
+
+}  // namespace
+}  // namespace troupe
