@@ -4,7 +4,7 @@
 TROUPE_APT_BUILD="build-essential cmake ninja-build ccache git ca-certificates python3 python3-venv python3-dev
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libspdlog-dev libyaml-cpp-dev nlohmann-json3-dev
   libcli11-dev libsqlite3-dev libpcre2-dev libjpeg62-turbo-dev libpng-dev libwebp-dev libgif-dev libtiff-dev libicu-dev libxxhash-dev libssl-dev libarchive-dev
-  libucx-dev libgloo-dev"
+  libavformat-dev libavcodec-dev libswscale-dev libavutil-dev libucx-dev libgloo-dev"
 TROUPE_APT_TESTS="catch2"
 # Ubuntu names one package differently.
 TROUPE_APT_UBUNTU_RENAMES="libjpeg62-turbo-dev=libjpeg-turbo8-dev"
@@ -22,4 +22,4 @@ TROUPE_BENCH_WHEELS="ray==2.60.0 datasets==5.2.0"
 
 # The tests compare against these (the parity label runs transformers live).
 TROUPE_TEST_WHEELS="torch==2.11.0 torchvision==0.26.0 transformers==5.24.0 safetensors==0.8.0 tokenizers==0.23.3
-  pillow==13.0.0 numpy==2.4.6"
+  pillow==13.0.0 numpy==2.4.6 av==18.1.0"

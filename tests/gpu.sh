@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks on a GPU. The machine with the GPU needs no compiler and no development package, only Python with torch and transformers:
 # programs and libraries come in a bundle that is made where the CUDA build was made; scripts and examples are this repository's.
-#   tests/gpu.sh --bundle [BUILD] [--nccl LIBRARY]   packs .carry/ out of BUILD (default: build/cuda); LIBRARY: a libnccl.so.2 of 2.30 or
+#   tests/gpu.sh --bundle [BUILD] [--nccl LIBRARY]   packs .carry/ out of BUILD (default: build/cuda; without FFmpeg); LIBRARY: a libnccl.so.2 of 2.30 or
 #                                                    newer, which lets several ranks share a GPU
 #   tests/gpu.sh [BUNDLE]                            runs what is in BUNDLE (default: .carry); exit code 77 without a GPU
 #   tests/gpu.sh --build BUILD                       both, for ctest
@@ -54,7 +54,13 @@ bundle() {  # BUILD TARGET [NCCL]
   local bytes
   bytes="$(stat -c %s "$target/troupe-gpu.tar.xz")"
   echo "$target/troupe-gpu.tar.xz: $((bytes >> 20)) MiB"
-  [ "$bytes" -lt $((64 << 20)) ] || { echo "tests/gpu.sh: the bundle is larger than 64 MiB" >&2; exit 1; }
+}
+
+small_enough() {  # BUILD TARGET
+  [ "$(stat -c %s "$2/troupe-gpu.tar.xz")" -lt $((64 << 20)) ] && return
+  echo "tests/gpu.sh: the bundle is larger than 64 MiB" >&2
+  ! ldd "$1/bin/troupe-actor" | grep -q libavformat || echo "FFmpeg's libraries are most of it; configure with -DTROUPE_FFMPEG=OFF" >&2
+  exit 1
 }
 
 libraries_of_torch() {
@@ -147,7 +153,9 @@ while [ $# -gt 0 ]; do
   esac
 done
 case "${arguments[0]:-}" in
-  --bundle) bundle "${arguments[1]:-build/cuda}" "${arguments[2]:-.carry}" "$nccl" ;;
+  --bundle)
+    bundle "${arguments[1]:-build/cuda}" "${arguments[2]:-.carry}" "$nccl"
+    small_enough "${arguments[1]:-build/cuda}" "${arguments[2]:-.carry}" ;;
   --build)
     # Nothing is packed in vain: without a GPU this ends at once.
     compgen -G '/dev/nvidia[0-9]*' >/dev/null || { echo "skipped: no GPU here (there is no /dev/nvidia0 or higher)"; exit 77; }

@@ -110,8 +110,11 @@ class FileDataset final : public Dataset {
       patches.add(frame);
       return Status();
     });
-    if (!read.ok())
-      return make_error(read.error().code, "sample " + std::string(known.id) + ": " + read.error().message);
+    if (!read.ok()) {
+      Error error = read.error();
+      error.message = "sample " + std::string(known.id) + ": " + error.message;
+      return error;
+    }
     return patches.take();
   }
 

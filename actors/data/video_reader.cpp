@@ -10,13 +10,12 @@ constexpr int64_t kMaxVideoPixels = int64_t{1} << 30;  // of these frames togeth
 
 std::string size_text(ImageSize size) { return std::to_string(size.width) + " x " + std::to_string(size.height); }
 
-Error named(const RecordVideo& video, const Error& error) {
-  return make_error(error.code, video_name(video) + " " + error.message);
+/// `between`: what stands between the video's name and the message, a colon where a frame's name comes.
+Error named(const RecordVideo& video, Error error, const char* between = " ") {
+  error.message = video_name(video) + between + error.message;
+  return error;
 }
-/// Of a frame, whose own name is in the message.
-Error within(const RecordVideo& video, const Error& error) {
-  return make_error(error.code, video_name(video) + ": " + error.message);
-}
+Error within(const RecordVideo& video, Error error) { return named(video, std::move(error), ": "); }
 
 }  // namespace
 

@@ -18,6 +18,7 @@
 #include "actors/parquet/row_pool.h"
 #include "actors/sources/inline_data.h"
 #include "actors/sources/tar_file.h"
+#include "actors/video/video_files.h"
 #include "base/data/index_block.h"
 #include "base/data/sample_index.h"
 #include "tests/actors/data/fixture.h"
@@ -27,6 +28,7 @@ namespace troupe::fuzz {
 namespace {
 
 constexpr size_t kRecordsParsed = 200;  // of one input
+constexpr int64_t kMostPixelsDecoded = int64_t{1} << 22;
 
 const fixture::Scratch& scratch() {
   static const fixture::Scratch folder;
@@ -45,7 +47,7 @@ std::vector<std::string> record_seeds() {
   const std::string swift =
       R"({"messages": [{"role": "system", "content": "S"}, {"role": "user", "content": [{"type": "text", "text": "x"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]}, {"role": "assistant", "content": "y"}], "images": []})";
   const std::string alpaca =
-      R"({"instruction": "a", "input": "b", "output": "c", "history": [["q", "r"]], "images": [{"bytes": "AAAA"}, {"path": "x"}]})";
+      R"({"instruction": "a", "input": "b", "output": "c", "history": [["q", "r"]], "images": [{"bytes": "AAAA"}, {"path": "x"}], "videos": ["a.mp4", [["b.png"], "c"]], "fps": [1, 2]})";
   return {llava, swift + "\n" + alpaca + "\r\n\n" + llava,
           "\xEF\xBB\xBF[" + llava + ",\n" + swift + ", " + alpaca + "]\n", "[1, \"a,b\", null, [[[]]], {}]"};
 }
@@ -81,6 +83,30 @@ void read_image(const std::string& bytes) {
   if (!header.ok()) return;
   if (header->width() <= 0 || header->height() <= 0 || header->width() * header->height() > kMaxImagePixels)
     std::abort();
+}
+
+std::vector<std::string> video_seeds() {
+  std::vector<std::string> seeds;
+  for (const auto& file :
+       std::filesystem::directory_iterator(std::string(TROUPE_SOURCE_DIR) + "/tests/actors/video/clips"))
+    seeds.push_back(fixture::contents(file.path().string()));
+  return seeds;
+}
+
+/// The header, and of what has one the first frame and the last.
+void read_video(const std::string& bytes) {
+  static const std::unique_ptr<VideoFiles> files = make_video_files();
+  const auto header = files->header(bytes);
+  if (!header.ok()) return;
+  if (header->width <= 0 || header->height <= 0 || header->width * header->height > kMaxVideoFramePixels) std::abort();
+  if (header->frames <= 0 || !(header->fps > 0)) std::abort();
+  if (header->width * header->height > kMostPixelsDecoded) return;
+  const Status decoded = files->decode(bytes, {0, header->frames - 1}, [&](const RgbImage& frame) {
+    if (frame.width != header->width || frame.height != header->height) std::abort();
+    use(frame.pixels.back());
+    return Status();
+  });
+  use(decoded.ok());
 }
 
 /// A member of a tar archive (ustar: name, size, magic and checksum in a head of 512 bytes); 1024 zero bytes end one.
@@ -248,6 +274,7 @@ void make_scratch() { scratch(); }
 const std::vector<Target>& targets() {
   static const std::vector<Target> all{{"record", record_seeds, read_records},
                                        {"image", image_seeds, read_image},
+                                       {"video", video_seeds, read_video},
                                        {"tar", tar_seeds, read_tar},
                                        {"parquet", parquet_seeds, read_parquet},
                                        {"index", index_seeds, read_index},

@@ -37,6 +37,7 @@ const std::vector<Confined>& confined() {
       {std::regex("^uc[pst]/"), std::regex("^transport/ucx/"), "UCX"},
       {std::regex("^archive(_entry)?\\.h$"), std::regex("^actors/sources/"), "libarchive"},
       {std::regex("^(arrow|parquet)/"), std::regex("^actors/parquet/"), "Arrow"},
+      {std::regex("^lib(av[a-z]+|sw[a-z]+)/"), std::regex("^actors/video/ffmpeg/"), "FFmpeg"},
       {std::regex("^sqlite3\\.h$"), std::regex("^driver/journal/"), "SQLite"},
       {std::regex("^torch/torch\\.h$"), std::regex("^$"), "torch/torch.h"},
       {std::regex(".*c10d/ProcessGroup.*"), std::regex("^transport/world/"), "process groups"},

@@ -2,7 +2,7 @@
 
 Usage: python3 mixes.py --troupe PATH [--only REGEX] [--work DIR]
 The mixes: no picture in a whole run; a picture in every record, in some nothing else; whole batches with and without pictures in turn; batches
-in which half of the records, and with two lanes all of one lane's, are text; videos by their frames. Then answers that count differently, a whole batch not at all, and tools'
+in which half of the records, and with two lanes all of one lane's, are text; videos, by their frames and as files. Then answers that count differently, a whole batch not at all, and tools'
 turns. Rows D05 and D06 of docs/data.md. Exit code 1 on any miss.
 """
 
@@ -35,6 +35,9 @@ MIXES = {
     "videos": [[[(60, 85, 4)], [], [(112, 56, 5, 2), (84, 84)], [(28, 56, 1)]][i % 4] if i < 8 else
                [[(140, 84, 8, 1.5)], [(56, 56), (56, 28, 2, 0.7), (84, 56, 3, 3)], [], ((168, 112, 6),)][i % 4] for i in range(20)],
 }
+# The same as files, where the program reads them.
+FILES = {"video-files": [[[(62, 86, 20, 10, "mp4")], [], [(112, 56, 33, 12, "mkv"), (84, 84)], [(84, 56, 9, 24, "avi")]][i % 4] if i < 12 else
+                         [[(140, 84, 6, 1, "mov")], [], [(56, 56, 40, 5, "mp4"), (84, 56, 8, 8, "mkv")], []][i % 4] for i in range(20)]}
 # Of the records' answers in turn: there are six a batch at most, so one batch has none but the eight of weight 0.
 WEIGHTS = {"weighted-answers": [1, 0.5, 2.5, 0, 0.125, 1, 0, 3] + [0] * 8}
 LAYOUTS = [
@@ -52,6 +55,7 @@ def options():
     p = argparse.ArgumentParser()
     p.add_argument("--troupe", required=True)
     p.add_argument("--only", default="", help="regular expression on MIX-LAYOUT")
+    p.add_argument("--files", action="store_true", help="files of video too: the program was built with FFmpeg")
     p.add_argument("--work", help="folder for models, runs and logs (default: a temporary one)")
     p.add_argument("--timeout", type=float, default=TIMEOUT_S, help="seconds a run")
     a = p.parse_args()
@@ -67,7 +71,7 @@ def main():
     work = Path(a.work or tempfile.mkdtemp(prefix="troupe-mixes-")).absolute()
     tried = missed = 0
     print(f"     {'limit':45s} {compare.LOSS:.1e}  {compare.NORM:.1e}  {compare.GRADIENT:.1e}  {compare.ROWS:.1e}  {compare.CHANGE:.1e}")
-    for mix, pictures in (MIXES | dict.fromkeys(WEIGHTS, MIXES["pictures-everywhere"])).items():
+    for mix, pictures in (MIXES | (FILES if a.files else {}) | dict.fromkeys(WEIGHTS, MIXES["pictures-everywhere"])).items():
         bench = Bench(work / mix, pictures, WEIGHTS.get(mix, ()))
         for layout in LAYOUTS:
             layout = replace(layout, name=f"{mix}-{layout.name}")

@@ -54,6 +54,25 @@ def picture(rng, width, height):
     return small.resize((width, height), Image.BICUBIC)
 
 
+def make_video(rng, folder, name, size):
+    """What a record says of it: names of frames, or of a file."""
+    width, height, count, *rest = size
+    pictures = [picture(rng, width, height) for _ in range(count)]
+    if len(rest) < 2:
+        names = [f"{name}-{f}.png" for f in range(count)]
+        for frame, drawn in zip(names, pictures):
+            drawn.save(folder / frame)
+        return names
+    import av
+    with av.open(str(folder / f"{name}.{rest[1]}"), "w") as file:
+        stream = file.add_stream("mpeg4", rate=rest[0])
+        stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
+        for drawn in pictures:
+            file.mux(stream.encode(av.VideoFrame.from_image(drawn)))
+        file.mux(stream.encode())
+    return f"{name}.{rest[1]}"
+
+
 WORDS = "how many shapes are there what colour is the circle square digit plus picture first second shown which".split()
 
 # The pictures of each record, by size; steps of four records. Step 1 mixes everything, step 3 has no picture at all, step 4 has a
@@ -69,7 +88,7 @@ PICTURES = [
 
 def make_records(folder, pictures=PICTURES, weights=()):
     """`pictures`: sizes of each record's pictures; a record whose list is given as a tuple asks nothing but its pictures. A size with a third number is a
-    video of so many frames, with a fourth that many of them a second. `weights`: what the answers count in turn; with them some second questions are a
+    video of so many frames, with a fourth that many of them a second, with a name behind it a file of that type. `weights`: what the answers count in turn; with them some second questions are a
     tool's words."""
     rng, answers = random.Random(11), 0
     (folder / "images").mkdir(parents=True, exist_ok=True)
@@ -79,10 +98,7 @@ def make_records(folder, pictures=PICTURES, weights=()):
             names = [f"{name}.png" for name, size in zip(media, sizes) if len(size) == 2]
             for name, (width, height) in ((n, s) for n, s in zip(names, (s for s in sizes if len(s) == 2))):
                 picture(rng, width, height).save(folder / "images" / name)
-            videos = [[f"{name}-{f}.png" for f in range(size[2])] for name, size in zip(media, sizes) if len(size) > 2]
-            for frames, (width, height, *_) in zip(videos, (s for s in sizes if len(s) > 2)):
-                for name in frames:
-                    picture(rng, width, height).save(folder / "images" / name)
+            videos = [make_video(rng, folder / "images", name, size) for name, size in zip(media, sizes) if len(size) > 2]
             say = lambda low, high: " ".join(rng.choice(WORDS) for _ in range(rng.randint(low, high)))
             marks = ["<image>" if len(size) == 2 else "<video>" for size in sizes]
             turns = [{"from": "human", "value": "".join(marks) if isinstance(sizes, tuple) else "".join(m + "\n" for m in marks) + say(2, 9)}, {"from": "gpt", "value": say(1, 6)}]
@@ -99,7 +115,7 @@ def make_records(folder, pictures=PICTURES, weights=()):
                 record["image"] = names[0] if len(names) == 1 else names
             if videos:
                 record["videos"] = videos
-                rates = [size[3] for size in sizes if len(size) > 3]
+                rates = [size[3] for size in sizes if len(size) == 4]
                 if rates:
                     record["fps"] = rates[0] if len(rates) == 1 else rates
             out.write(json.dumps(record) + "\n")

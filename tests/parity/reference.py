@@ -73,11 +73,35 @@ def frames_of(video, images):
     return [Image.open(Path(images) / name).convert("RGB") for name in video]
 
 
+def file_frames(path):
+    """Frames of a file in RGB, upright, and what the packets say of its length and rate."""
+    import av
+    import numpy
+    with av.open(str(path)) as file:
+        stream = file.streams.video[0]
+        shown = [p for p in file.demux(stream) if p.pts is not None and not p.is_discard]
+        base = stream.time_base
+        seconds = [float(pts) * base.numerator / base.denominator for pts in (min(p.pts for p in shown), max(p.pts + p.duration for p in shown))]
+    with av.open(str(path)) as file:
+        frames = sorted(file.decode(video=0), key=lambda f: f.pts)
+        turns = frames[0].rotation // 90
+        return numpy.stack([numpy.rot90(f.to_ndarray(format="rgb24"), turns) for f in frames]), len(shown) / (seconds[1] - seconds[0])
+
+
+def file_inputs(record, images, video):
+    read = [file_frames(Path(images) / name) for name in record["videos"]]
+    facts = [{"total_num_frames": len(frames), "fps": fps} for frames, fps in read]
+    return {"videos": [frames for frames, _ in read], "video_metadata": facts, "do_sample_frames": True,
+            "fps": video.get("fps", 2), "min_frames": video.get("min_frames", 4), "max_frames": video.get("max_frames", 768)}
+
+
 def video_inputs(record, images, video):
-    """The videos of a record as the processor takes them: lists of frames, with how many a second where the record says so."""
+    """The videos of a record as the processor takes them: files, or lists of frames with how many a second where the record says so."""
     videos = record.get("videos", [])
     if not videos:
         return {}
+    if isinstance(videos[0], str):
+        return file_inputs(record, images, video)
     rates = record.get("fps")
     rates = rates if isinstance(rates, list) else [rates or video.get("fps")] * len(videos)
     facts = [{"total_num_frames": len(v), "fps": fps, "frames_indices": list(range(len(v)))} for v, fps in zip(videos, rates)]

@@ -1,16 +1,19 @@
 """Videos as samples beside transformers' processor and get_rope_index: token ids, what is supervised, positions, grids and pixels.
 
-Usage: python3 videos.py --samples PROGRAM
-Lists of frames of many lengths, sizes and rates, alone and among pictures, with each form of the processor's files. Exit code 1 on any miss.
+Usage: python3 videos.py --samples PROGRAM [--files]
+Lists of frames of many lengths, sizes and rates, alone and among pictures, with each form of the processor's files; files of each container and codec, which
+the reference decodes with PyAV, with several samplings. Exit code 1 on any miss.
 """
 
 import argparse
 import json
 import os
 import random
+import struct
 import subprocess
 import sys
 import tempfile
+from fractions import Fraction
 from pathlib import Path
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -18,6 +21,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 import numpy
 import torch
 from transformers import AutoProcessor, Qwen2_5_VLForConditionalGeneration
+from transformers.models.qwen2_vl.video_processing_qwen2_vl import Qwen2VLVideoProcessor
 from transformers.utils import logging
 
 from model import ModelVariant, make_model, picture
@@ -37,6 +41,9 @@ FOLDERS = {
         "size": {"shortest_edge": 28 * 56, "longest_edge": 50176}, "cap_pixels_per_frame": True, "max_video_tokens": 30}},
     "the default limits": {"preprocessor_config.json": PUBLISHED, "video_preprocessor_config.json": VIDEO | {"image_mean": [0.5, 0.4, 0.3], "image_std": [0.3, 0.27, 0.29]}},
 }
+
+
+SPECS = [{}, {"fps": 5, "max_frames": 16}, {"fps": 0.4, "min_frames": 6}, {"fps": 1000, "max_frames": 37}]
 
 
 def make_frames(folder, rng, name, count, width, height, suffix=".png"):
@@ -61,6 +68,59 @@ def frame_records(folder):
     out.append(record("mixed", "<image> then <video> and <image>, and <video>", image=["p.png", "q.png"], videos=[a, b], fps=[4, 1.5]))
     out.append(record("twice", "<video><video>", videos=[b, a]))
     out.append(record("none", "no video at all"))
+    return out
+
+
+def without_frames_that_are_not(sample_frames):
+    """The published sampler names a frame behind the last one now and then, and then fails."""
+    def sample(self, metadata, *rest, **settings):
+        frames = sample_frames(self, metadata, *rest, **settings)
+        return frames[frames < metadata.total_num_frames]
+    return sample
+
+
+def write_clip(path, rng, count, width, height, rate, codec, **settings):
+    """Soft colours that move. `settings`: of the codec, and `b_frames`, `gop`."""
+    import av
+    with av.open(str(path), "w") as file:
+        stream = file.add_stream(codec, rate=Fraction(rate).limit_denominator(100_000))
+        stream.width, stream.height, stream.pix_fmt = width, height, settings.pop("pix_fmt", "yuv420p")
+        stream.codec_context.max_b_frames, stream.codec_context.gop_size = settings.pop("b_frames", 0), settings.pop("gop", 12)
+        stream.codec_context.options = {k: str(v) for k, v in settings.items()}
+        y, x = numpy.mgrid[0:height, 0:width]
+        a, b, c = (rng.uniform(9, 30) for _ in range(3))
+        for i in range(count):
+            waves = [127 + 110 * numpy.sin(x / a + i * 0.31), 127 + 110 * numpy.sin(y / b - i * 0.17), 127 + 110 * numpy.sin((x + y) / c + i * 0.23)]
+            frame = av.VideoFrame.from_ndarray(numpy.stack(waves, -1).astype(numpy.uint8), format="rgb24")
+            file.mux(stream.encode(frame))
+        file.mux(stream.encode())
+
+
+def turn(path, matrix):
+    """Puts a display matrix into an MP4's track header."""
+    data = bytearray(path.read_bytes())
+    at = data.index(b"tkhd") + 4 + 40
+    data[at:at + 36] = struct.pack(">9i", *(int(v * (1 << 30 if k % 3 == 2 else 1 << 16)) for k, v in enumerate(matrix)))
+    path.write_bytes(data)
+
+
+CLIPS = [
+    ("plain.mp4", 60, 96, 64, 30, "libx264", {}), ("b-frames.mp4", 75, 96, 64, 25, "libx264", {"b_frames": 3, "gop": 24}),
+    ("ntsc.mkv", 100, 98, 66, "24000/1001", "libx264", {"b_frames": 2}), ("vp9.webm", 40, 112, 84, 25, "libvpx-vp9", {}), ("vp8.webm", 33, 96, 64, 12.5, "libvpx", {}),
+    ("mpeg4.avi", 45, 96, 64, 15, "mpeg4", {}), ("mov.mov", 33, 64, 96, 29.97, "libx264", {"b_frames": 2}), ("hevc.mp4", 48, 96, 64, 24, "libx265", {"x265-params": "log-level=none"}),
+    ("short.mp4", 3, 96, 64, 30, "libx264", {}), ("long.mp4", 400, 56, 56, 10, "libx264", {"gop": 250}), ("av1.mkv", 30, 96, 64, 10, "libsvtav1", {}),
+    ("full.mp4", 30, 96, 64, 10, "mjpeg", {"pix_fmt": "yuvj420p"}), ("slow.mp4", 20, 96, 64, 0.5, "mpeg4", {}), ("turned.mp4", 40, 96, 64, 20, "libx264", {}),
+]
+
+
+def file_records(folder):
+    rng, out = random.Random(5), []
+    for name, count, width, height, rate, codec, settings in CLIPS:
+        write_clip(folder / name, rng, count, width, height, rate, codec, **settings)
+        out.append(record(f"file-{name}", "<video>\nwhich colour", videos=[name]))
+    turn(folder / "turned.mp4", [0, 1, 0, -1, 0, 0, 0, 0, 1])
+    picture(rng, 90, 61).save(folder / "between.png")
+    out.append(record("file-mixed", "<video> then <image> and <video>", image=["between.png"], videos=["plain.mp4", "vp9.webm"]))
     return out
 
 
@@ -117,9 +177,9 @@ def complaints_about(sample, got, model, pixels):
     return out, float(numpy.abs(pixels - want).max()) if len(want) else 0.0
 
 
-def compare(a, model, folder, records, images, video, exact):
+def compare(a, model, folder, records, images, video, name, exact):
     """Complaints, samples compared, the largest difference of a value. `exact`: samples whose pixels must agree to rounding."""
-    out = Path(f"{folder}-out")
+    out = folder.parent / f"out-{name}"
     got = samples_of(a.samples, folder, records, out, video)
     due = {s["id"]: s for s in read_samples(records, images, AutoProcessor.from_pretrained(folder), video)}
     complaints, worst, values = [], 0.0, 0
@@ -138,7 +198,9 @@ def compare(a, model, folder, records, images, video, exact):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--samples", required=True)
+    p.add_argument("--files", action="store_true", help="files of video too: the program was built with FFmpeg")
     a = p.parse_args()
+    Qwen2VLVideoProcessor.sample_frames = without_frames_that_are_not(Qwen2VLVideoProcessor.sample_frames)
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     torch.set_num_threads(1)
@@ -152,10 +214,19 @@ def main():
         (data / "frames.jsonl").write_text("".join(json.dumps(r) + "\n" for r in frame_records(data)))
         for number, (name, files) in enumerate(FOLDERS.items()):
             folder = write_folder(work / "weights", work / f"model-{number}", files)
-            complaints, compared = compare(a, model, folder, data / "frames.jsonl", data, {}, lambda id: id not in ("mixed", "twice"))
+            complaints, compared = compare(a, model, folder, data / "frames.jsonl", data, {}, f"frames-{number}", lambda id: id not in ("mixed", "twice"))
             missed += bool(complaints)
             print(f"{'ok  ' if not complaints else 'FAIL'} frames, {name}: {compared}")
             print("".join(f"       {c}\n" for c in complaints[:8]), end="")
+        if not a.files:
+            sys.exit(1 if missed else 0)
+        (data / "files.jsonl").write_text("".join(json.dumps(r) + "\n" for r in file_records(data)))
+        folder = write_folder(work / "weights", work / "model-files", FOLDERS["the image processor's limits"])
+        for number, video in enumerate(SPECS):
+            complaints, compared = compare(a, model, folder, data / "files.jsonl", data, video, f"files-{number}", lambda id: False)
+            missed += bool(complaints)
+            print(f"{'ok  ' if not complaints else 'FAIL'} files, data.video {video}: {compared}")
+            print("".join(f"       {c}\n" for c in complaints[:20]), end="")
     sys.exit(1 if missed else 0)
 
 

@@ -36,7 +36,8 @@ TEST_CASE("Frames of different sizes, missing ones and files are refused by name
   CHECK(data.bad(video_record("a", R"(["f0.png", "other.png"])")).find("the frames of a video have one size") !=
         std::string::npos);
   CHECK(data.bad(video_record("a", R"(["f0.png", "gone.png"])"))
-            .find("the video of 2 frames from 'f0.png' on: image 'gone.png'") != std::string::npos);
+            .find("the video of 2 frames from 'f0.png' on: image 'gone.png'; caused by: cannot open") !=
+        std::string::npos);
   CHECK(data.bad(video_record("a", R"("f0.png", "f1.png")")).find("2 videos") != std::string::npos);
   CHECK(data.bad(video_record("a", R"("f0.png")")).find("video 'f0.png' is a picture") != std::string::npos);
   CHECK(data.bad(video_record("a", R"("https://x/a.mp4")")).find("video 'https://x/a.mp4' is a URL") !=

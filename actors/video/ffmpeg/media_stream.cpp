@@ -1,0 +1,200 @@
+#include "actors/video/ffmpeg/media_stream.h"
+
+extern "C" {
+#include <libavcodec/avcodec.h>
+#include <libavformat/avformat.h>
+#include <libavutil/display.h>
+}
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+
+#include "actors/video/ffmpeg/error_text.h"
+#include "actors/video/video_files.h"
+
+namespace troupe::ffmpeg {
+namespace {
+
+constexpr int kReadBytes = 1 << 16;
+constexpr size_t kMostFrames = size_t{1} << 22;
+constexpr const char* kCodecs =
+    "h264,hevc,vp8,vp9,libdav1d,libaom-av1,av1,mpeg1video,mpeg2video,mpeg4,msmpeg4,msmpeg4v2,mjpeg,h263,prores,ffv1,"
+    "rawvideo,png,qtrle";
+
+/// FFmpeg's name of the container that the bytes begin with; null: none that is read.
+const char* container_of(std::string_view bytes) {
+  if (bytes.starts_with("\x1A\x45\xDF\xA3")) return "matroska";
+  if (bytes.size() < 12) return nullptr;
+  if (bytes.starts_with("RIFF") && bytes.substr(8, 4) == "AVI ") return "avi";
+  for (const std::string_view box : {"ftyp", "moov", "mdat", "wide", "free", "skip"})
+    if (bytes.substr(4, 4) == box) return "mov";
+  return nullptr;
+}
+
+std::string foreign_container(std::string_view bytes) {
+  if (bytes.empty()) return "is empty (0 bytes)";
+  std::string name = "no file of video of a known type";
+  if (bytes.starts_with("FLV")) name = "a Flash video";
+  if (bytes.starts_with("OggS")) name = "an Ogg file";
+  if (bytes.starts_with(std::string_view("\0\0\1\xBA", 4))) name = "an MPEG program stream";
+  if (bytes.starts_with("\x30\x26\xB2\x75\x8E\x66\xCF\x11")) name = "a Windows Media file";
+  if (bytes.size() > 188 && bytes[0] == 'G' && bytes[188] == 'G') name = "an MPEG transport stream";
+  return "is " + name + "; MP4, MOV, MKV, WebM and AVI are read";
+}
+
+constexpr size_t kMatrixBytes = 9 * sizeof(int32_t);
+
+// FFmpeg 6.1 moved what containers say beside the codec.
+#if LIBAVFORMAT_VERSION_INT >= AV_VERSION_INT(60, 15, 100)
+const int32_t* display_matrix(AVStream& stream) {
+  const AVCodecParameters& stated = *stream.codecpar;
+  const AVPacketSideData* matrix =
+      av_packet_side_data_get(stated.coded_side_data, stated.nb_coded_side_data, AV_PKT_DATA_DISPLAYMATRIX);
+  return matrix != nullptr && matrix->size >= kMatrixBytes ? reinterpret_cast<const int32_t*>(matrix->data) : nullptr;
+}
+#else
+const int32_t* display_matrix(AVStream& stream) {
+  size_t size = 0;
+  const uint8_t* matrix = av_stream_get_side_data(&stream, AV_PKT_DATA_DISPLAYMATRIX, &size);
+  return matrix != nullptr && size >= kMatrixBytes ? reinterpret_cast<const int32_t*>(matrix) : nullptr;
+}
+#endif
+
+}  // namespace
+
+std::string error_text(int code) {
+  char text[AV_ERROR_MAX_STRING_SIZE] = {};
+  av_strerror(code, text, sizeof(text));
+  return text;
+}
+
+int64_t time_of(int64_t shown, int64_t decoded) { return shown == AV_NOPTS_VALUE ? decoded : shown; }
+
+/// Bytes in memory as FFmpeg reads them.
+struct MediaStream::Source {
+  std::string_view bytes;
+  size_t at = 0;
+  AVIOContext* io = nullptr;
+
+  static int read(void* self, uint8_t* to, int size) {
+    auto& source = *static_cast<Source*>(self);
+    const size_t count = std::min(static_cast<size_t>(size), source.bytes.size() - source.at);
+    if (count == 0) return AVERROR_EOF;
+    std::memcpy(to, source.bytes.data() + source.at, count);
+    source.at += count;
+    return static_cast<int>(count);
+  }
+  static int64_t seek(void* self, int64_t offset, int whence) {
+    auto& source = *static_cast<Source*>(self);
+    const auto size = static_cast<int64_t>(source.bytes.size());
+    if ((whence & AVSEEK_SIZE) != 0) return size;
+    const int64_t from = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? static_cast<int64_t>(source.at) : size;
+    if (offset < -from || offset > size - from) return AVERROR(EINVAL);
+    source.at = static_cast<size_t>(from + offset);
+    return from + offset;
+  }
+  ~Source() {
+    if (io == nullptr) return;
+    av_freep(&io->buffer);
+    avio_context_free(&io);
+  }
+};
+
+MediaStream::MediaStream() : source_(std::make_unique<Source>()) {}
+MediaStream::~MediaStream() { avformat_close_input(&context_); }
+
+Result<std::unique_ptr<MediaStream>> MediaStream::open(std::string_view bytes) {
+  std::unique_ptr<MediaStream> made(new MediaStream());
+  TROUPE_RETURN_IF_ERROR(made->open_source(bytes));
+  TROUPE_RETURN_IF_ERROR(made->choose_stream());
+  return made;
+}
+
+Status MediaStream::open_source(std::string_view bytes) {
+  const char* container = container_of(bytes);
+  if (container == nullptr) return invalid_argument(foreign_container(bytes));
+  source_->bytes = bytes;
+  auto* buffer = static_cast<uint8_t*>(av_malloc(kReadBytes));
+  source_->io = avio_alloc_context(buffer, kReadBytes, 0, source_.get(), Source::read, nullptr, Source::seek);
+  context_ = avformat_alloc_context();
+  context_->pb = source_->io;
+  context_->flags |= AVFMT_FLAG_CUSTOM_IO;
+  // A file that names others gets none of them.
+  context_->io_open = [](AVFormatContext*, AVIOContext**, const char*, int, AVDictionary**) { return AVERROR(EACCES); };
+  context_->codec_whitelist = av_strdup(kCodecs);
+  const int opened = avformat_open_input(&context_, nullptr, av_find_input_format(container), nullptr);
+  if (opened < 0) return invalid_argument("cannot be read: " + error_text(opened));
+  return {};
+}
+
+Status MediaStream::choose_stream() {
+  std::vector<AVDictionary*> options(context_->nb_streams, nullptr);
+  for (AVDictionary*& option : options) {
+    av_dict_set_int(&option, "max_pixels", kMaxVideoFramePixels, 0);
+    av_dict_set_int(&option, "threads", 1, 0);
+  }
+  const unsigned int streams = context_->nb_streams;
+  const int found = avformat_find_stream_info(context_, options.data());
+  for (unsigned int i = 0; i < streams; ++i) av_dict_free(&options[i]);
+  if (found < 0) return invalid_argument("cannot be read: " + error_text(found));
+  const int best = av_find_best_stream(context_, AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
+  if (best < 0 || (context_->streams[best]->disposition & AV_DISPOSITION_ATTACHED_PIC) != 0)
+    return invalid_argument("holds no video");
+  stream_ = context_->streams[best];
+  for (unsigned int i = 0; i < context_->nb_streams; ++i)
+    if (context_->streams[i] != stream_) context_->streams[i]->discard = AVDISCARD_ALL;
+  return {};
+}
+
+Result<std::vector<MediaStream::Frame>> MediaStream::scan() {
+  std::vector<Frame> frames;
+  int64_t packets = 0;
+  AVPacket* packet = av_packet_alloc();
+  const std::unique_ptr<AVPacket, void (*)(AVPacket*)> owner(packet, [](AVPacket* p) { av_packet_free(&p); });
+  while (true) {
+    TROUPE_ASSIGN(const bool more, read(*packet));
+    if (!more) break;
+    ++packets;
+    const Frame frame{time_of(packet->pts, packet->dts), packet->duration, (packet->flags & AV_PKT_FLAG_KEY) != 0};
+    const bool shown = (packet->flags & AV_PKT_FLAG_DISCARD) == 0, cut = (packet->flags & AV_PKT_FLAG_CORRUPT) != 0;
+    av_packet_unref(packet);
+    if (cut) return invalid_argument("ends in the middle of frame " + std::to_string(packets));
+    if (!shown) continue;
+    if (frame.time == AV_NOPTS_VALUE) return invalid_argument("has a frame without a time");
+    frames.push_back(frame);
+    if (frames.size() > kMostFrames) return invalid_argument("has more frames than the limit of 2^22");
+  }
+  if (frames.empty()) return invalid_argument("holds no frame");
+  const bool counted = std::string_view(context_->iformat->name).starts_with("mov");  // the others' number is a guess
+  if (counted && packets < stream_->nb_frames)
+    return invalid_argument("ends early: it states " + std::to_string(stream_->nb_frames) + " frames and has " +
+                            std::to_string(packets));
+  std::stable_sort(frames.begin(), frames.end(), [](const Frame& a, const Frame& b) { return a.time < b.time; });
+  return frames;
+}
+
+Result<bool> MediaStream::read(AVPacket& packet) {
+  while (true) {
+    const int got = av_read_frame(context_, &packet);
+    if (got == AVERROR_EOF) return false;
+    if (got < 0) return data_loss("cannot be read on: " + error_text(got));
+    if (packet.stream_index == stream_->index) return true;
+    av_packet_unref(&packet);
+  }
+}
+
+bool MediaStream::seek(int64_t time) {
+  return avformat_seek_file(context_, stream_->index, INT64_MIN, time, time, 0) >= 0;
+}
+
+int MediaStream::quarter_turns() const {
+  const int32_t* matrix = display_matrix(*stream_);
+  if (matrix == nullptr) return 0;
+  const double turns = -av_display_rotation_get(matrix) / 90;
+  if (std::isnan(turns)) return 0;
+  return (static_cast<int>(std::lround(turns)) % 4 + 4) % 4;
+}
+
+}  // namespace troupe::ffmpeg

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+struct AVFormatContext;
+struct AVIOContext;
+struct AVPacket;
+struct AVStream;
+
+namespace troupe::ffmpeg {
+
+/// The video of a file in memory, as packets. Owner thread only; the bytes outlive it.
+class MediaStream {
+ public:
+  /// Tells MP4, MOV, Matroska, WebM and AVI by content. InvalidArgument with the reason: another type (by name), a file
+  /// that does not parse, no video in it, a codec that is not read.
+  static Result<std::unique_ptr<MediaStream>> open(std::string_view bytes);
+  ~MediaStream();
+  MediaStream(const MediaStream&) = delete;
+  MediaStream& operator=(const MediaStream&) = delete;
+
+  /// A frame that decoding gives, in units of the stream's time base.
+  struct Frame {
+    int64_t time = 0, duration = 0;
+    bool key = false;
+  };
+  /// The frames in the order in which they are shown. Cost: one pass over the file's bytes. InvalidArgument when the
+  /// file ends early, has none or more than 2^22.
+  Result<std::vector<Frame>> scan();
+
+  /// The next packet of the stream; false at the end of the file. DataLoss when the file cannot be read on.
+  Result<bool> read(AVPacket& packet);
+  /// Goes to the last place at or before `time` where decoding may begin. False when there is none.
+  bool seek(int64_t time);
+  const AVStream& stream() const { return *stream_; }
+  /// Clockwise, by the display matrix: 0 to 3.
+  int quarter_turns() const;
+
+ private:
+  struct Source;
+  MediaStream();
+  Status open_source(std::string_view bytes);
+  Status choose_stream();
+
+  std::unique_ptr<Source> source_;
+  AVFormatContext* context_ = nullptr;
+  AVStream* stream_ = nullptr;
+};
+
+/// When a packet or frame is shown; the time of decoding where the container does not say.
+int64_t time_of(int64_t shown, int64_t decoded);
+
+}  // namespace troupe::ffmpeg

@@ -1,0 +1,143 @@
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <map>
+
+#include "actors/video/video_files.h"
+#include "tests/actors/data/fixture.h"
+
+// Files of video through FFmpeg. make_clips.py says what is in the clips: frame i is grey, 16 + 8 * i.
+
+namespace troupe {
+namespace {
+
+std::string clip(const std::string& name) {
+  return fixture::contents(std::string(TROUPE_SOURCE_DIR) + "/tests/actors/video/clips/" + name);
+}
+
+const std::unique_ptr<VideoFiles>& files() {
+  static const std::unique_ptr<VideoFiles> made = make_video_files();
+  return made;
+}
+
+/// The grey of each frame, or the error.
+Result<std::vector<int>> greys(const std::string& bytes, const std::vector<int64_t>& numbers) {
+  std::vector<int> out;
+  const Status decoded = files()->decode(bytes, numbers, [&](const RgbImage& frame) {
+    out.push_back(frame.pixels[frame.pixels.size() / 2]);
+    return Status();
+  });
+  if (!decoded.ok()) return decoded.error();
+  return out;
+}
+
+std::string refusal(const std::string& bytes) {
+  const auto header = files()->header(bytes);
+  return header.ok() ? "(accepted)" : header.error().message;
+}
+
+struct Clip {
+  const char* name;
+  int64_t frames;
+  double fps;
+};
+constexpr Clip kClips[] = {{"plain.mp4", 24, 10}, {"b.mkv", 24, 12},     {"vp9.webm", 16, 25},
+                           {"mpeg4.avi", 20, 10}, {"quick.mov", 12, 24}, {"front.mp4", 24, 10}};
+
+TEST_CASE("Size, number of frames and rate of each container are those of its frames") {
+  for (const Clip& c : kClips) {
+    INFO(c.name);
+    const auto header = files()->header(clip(c.name));
+    REQUIRE(header.ok());
+    CHECK(header->width == 64);
+    CHECK(header->height == 48);
+    CHECK(header->frames == c.frames);
+    CHECK(header->fps == Approx(c.fps).epsilon(0.002));  // Matroska counts milliseconds
+  }
+}
+
+TEST_CASE("Any choice of frames gives those frames, in order, whatever lies between them") {
+  for (const Clip& c : kClips) {
+    INFO(c.name);
+    std::vector<int64_t> all, some;
+    for (int64_t i = 0; i < c.frames; ++i) all.push_back(i);
+    for (const int64_t step : {1, 3, 7, 11}) {
+      some.clear();
+      for (int64_t i = step / 2; i < c.frames; i += step) some.push_back(i);
+      const auto seen = greys(clip(c.name), some);
+      REQUIRE(seen.ok());
+      REQUIRE(seen->size() == some.size());
+      for (size_t i = 0; i < some.size(); ++i) CHECK(std::abs((*seen)[i] - (16 + 8 * static_cast<int>(some[i]))) <= 4);
+    }
+    const auto whole = greys(clip(c.name), all), last = greys(clip(c.name), {c.frames - 1});
+    REQUIRE(whole.ok());
+    REQUIRE(last.ok());
+    CHECK(whole->back() == last->front());  // a frame does not depend on how it was come to
+    CHECK_FALSE(greys(clip(c.name), {c.frames}).ok());
+  }
+}
+
+TEST_CASE("A display matrix turns the frames and their size") {
+  const auto header = files()->header(clip("turned.mp4"));
+  REQUIRE(header.ok());
+  CHECK(header->width == 48);
+  CHECK(header->height == 64);
+  REQUIRE(files()
+              ->decode(clip("turned.mp4"), {0},
+                       [](const RgbImage& frame) {
+                         CHECK(frame.width == 48);
+                         CHECK(frame.height == 64);
+                         CHECK(frame.pixels.front() > 240);  // the left half, which is white, came up
+                         CHECK(frame.pixels.back() < 16);
+                         return Status();
+                       })
+              .ok());
+}
+
+TEST_CASE("What is no video is refused by name") {
+  CHECK(refusal("") == "is empty (0 bytes)");
+  CHECK(refusal("some words").find("is no file of video of a known type; MP4, MOV, MKV, WebM and AVI are read") == 0);
+  CHECK(refusal("FLV\1 and more").find("is a Flash video") == 0);
+  CHECK(refusal("OggS and more").find("is an Ogg file") == 0);
+  CHECK(refusal(clip("sound.mp4")) == "holds no video");
+  CHECK(refusal(clip("plain.mp4").substr(0, 40)).find("cannot be read") == 0);
+}
+
+TEST_CASE("A file that is cut off is refused, behind its header with how far it goes") {
+  const std::string front = clip("front.mp4"), back = clip("plain.mp4");
+  REQUIRE(front.find("moov") < front.find("mdat"));
+  CHECK(refusal(front.substr(0, front.size() - 100)).find("ends ") == 0);
+  CHECK(refusal(front.substr(0, front.find("mdat") + 400)).find("ends ") == 0);
+  REQUIRE(back.find("mdat") < back.find("moov"));
+  CHECK(refusal(back.substr(0, back.find("moov"))).find("cannot be read") == 0);
+  CHECK(refusal("RIFF").find("is no file of video") == 0);
+}
+
+TEST_CASE("A file that ends early or is damaged is found out, at the latest when its frames are decoded") {
+  const std::string good = clip("mpeg4.avi");
+  std::vector<int64_t> all;
+  for (int64_t i = 0; i < 20; ++i) all.push_back(i);
+  REQUIRE(greys(good, all).ok());
+  size_t found = 0;
+  for (size_t at = good.find("movi") + 16; at + 64 < good.find("idx1"); at += 97) {
+    std::string damaged = good;
+    for (size_t i = 0; i < 48; ++i) damaged[at + i] = static_cast<char>(damaged[at + i] ^ 0x6B);
+    const auto seen = greys(damaged, all);
+    found += !seen.ok();
+    if (!seen.ok())
+      CHECK((seen.error().code == ErrorCode::kDataLoss || seen.error().code == ErrorCode::kInvalidArgument));
+  }
+  CHECK(found > 0);
+}
+
+TEST_CASE("Decoding stops with the error of who takes the frames") {
+  int taken = 0;
+  const Status stopped = files()->decode(clip("plain.mp4"), {0, 5, 9}, [&](const RgbImage&) {
+    return ++taken == 2 ? Status(cancelled("enough")) : Status();
+  });
+  REQUIRE_FALSE(stopped.ok());
+  CHECK(stopped.error().code == ErrorCode::kCancelled);
+  CHECK(taken == 2);
+}
+
+}  // namespace
+}  // namespace troupe

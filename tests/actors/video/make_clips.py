@@ -1,0 +1,63 @@
+"""Writes the clips that the tests read. Their frames are of one grey each, so that a test knows them by a pixel: frame i is 16 + 8 * i.
+
+Usage: python3 make_clips.py (needs PyAV)
+"""
+
+import struct
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import numpy
+
+FOLDER = Path(__file__).resolve().parent / "clips"
+# Name, frames, frames a second, codec, frames between key frames, B-frames.
+CLIPS = [("plain.mp4", 24, 10, "libx264", 8, 0), ("b.mkv", 24, 12, "libx264", 12, 2), ("vp9.webm", 16, 25, "libvpx-vp9", 8, 0), ("mpeg4.avi", 20, 10, "mpeg4", 10, 0),
+         ("quick.mov", 12, 24, "mpeg4", 6, 2), ("front.mp4", 24, 10, "mpeg4", 8, 0)]
+SIDES = (64, 48)
+
+
+def write(name, count, rate, codec, gop, b_frames):
+    header_first = {"movflags": "+faststart"} if name == "front.mp4" else {}
+    with av.open(str(FOLDER / name), "w", options=header_first) as file:
+        stream = file.add_stream(codec, rate=Fraction(rate))
+        stream.width, stream.height = SIDES
+        stream.pix_fmt = "yuv420p"
+        stream.codec_context.gop_size, stream.codec_context.max_b_frames = gop, b_frames
+        for i in range(count):
+            frame = av.VideoFrame.from_ndarray(numpy.full((SIDES[1], SIDES[0], 3), 16 + 8 * i, numpy.uint8), format="rgb24")
+            file.mux(stream.encode(frame))
+        file.mux(stream.encode())
+
+
+def write_halves(name):
+    """The left half white, the right one black; turned clockwise by its display matrix, the white is above."""
+    pixels = numpy.zeros((SIDES[1], SIDES[0], 3), numpy.uint8)
+    pixels[:, :SIDES[0] // 2] = 255
+    with av.open(str(FOLDER / name), "w") as file:
+        stream = file.add_stream("mpeg4", rate=10)
+        stream.width, stream.height, stream.pix_fmt = *SIDES, "yuv420p"
+        for _ in range(4):
+            file.mux(stream.encode(av.VideoFrame.from_ndarray(pixels, format="rgb24")))
+        file.mux(stream.encode())
+    data = bytearray((FOLDER / name).read_bytes())
+    at = data.index(b"tkhd") + 4 + 40
+    data[at:at + 36] = struct.pack(">9i", *(int(v * (1 << 30 if k % 3 == 2 else 1 << 16)) for k, v in enumerate([0, 1, 0, -1, 0, 0, 0, 0, 1])))
+    (FOLDER / name).write_bytes(data)
+
+
+def write_sound(name):
+    with av.open(str(FOLDER / name), "w") as file:
+        stream = file.add_stream("aac", rate=8000)
+        frame = av.AudioFrame.from_ndarray(numpy.zeros((1, 2048), numpy.float32), format="fltp", layout="mono")
+        frame.sample_rate = 8000
+        file.mux(stream.encode(frame))
+        file.mux(stream.encode())
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for clip in CLIPS:
+        write(*clip)
+    write_halves("turned.mp4")
+    write_sound("sound.mp4")
