@@ -91,14 +91,15 @@ class FileDataset final : public Dataset {
     TROUPE_ASSIGN(const auto file, reader_->open_image(known.source, picture));
     const auto decoded = decode_image(file.bytes());
     if (!decoded.ok())
-      return make_error(decoded.error().code,
-                        "sample " + std::string(known.id) + ": " + image_name(picture.path) + " " + decoded.error().message);
+      return make_error(decoded.error().code, "sample " + std::string(known.id) + ": " + image_name(picture.path) +
+                                                  " " + decoded.error().message);
     const auto& vision = config_.vision;
     TROUPE_ASSIGN(const auto scaled,
                   scaled_size({decoded->height, decoded->width}, vision.patch_size * vision.merge_size,
                               reader_->min_pixels(), reader_->max_pixels()));
     const IndexedImage grid = grid_of(scaled, vision.patch_size), &expected = known.images[static_cast<size_t>(image)];
-    if (grid.h != expected.h || grid.w != expected.w) return changed(known, image_name(picture.path) + " has another size");
+    if (grid.h != expected.h || grid.w != expected.w)
+      return changed(known, image_name(picture.path) + " has another size");
     return image_patches(*decoded, scaled, vision, reader_->processor());
   }
 

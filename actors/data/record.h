@@ -24,18 +24,18 @@ struct Turn {
 struct RecordVideo {
   RecordMedium file;                 // without frames
   std::vector<RecordMedium> frames;  // in order
-  double fps = 0;                    // frames a second of `frames`, or to be taken of `file`; 0: the record does not say
+  double fps = 0;  // frames a second of `frames`, or to be taken of `file`; 0: the record does not say
   bool is_file() const { return frames.empty(); }
 };
 
 /// One training record in the one form that the rest of the folder knows, whatever spelling the file uses (docs/data.md
 /// has the table).
 struct Record {
-  std::string id;                   // the record's own; empty when it has none
+  std::string id;                    // the record's own; empty when it has none
   std::vector<RecordMedium> images;  // in reading order
   std::vector<RecordVideo> videos;   // in reading order; placeholders.h says how the two interleave
-  std::vector<Turn> turns;          // an optional system turn, then questions, each with its answer; between an answer
-                                    // and the next any number of tools' turns may stand for the question
+  std::vector<Turn> turns;           // an optional system turn, then questions, each with its answer; between an answer
+                                     // and the next any number of tools' turns may stand for the question
 };
 
 /// Parses one JSON object. On failure the message is the reason for the report and `record.id` is filled if the object

@@ -6,6 +6,7 @@
 
 #include "actors/data/placeholders.h"
 #include "actors/data/record_fields.h"
+#include "actors/video/container.h"
 
 namespace troupe {
 namespace {
@@ -128,6 +129,12 @@ bool is_video_name(std::string_view name) {
 
 bool looks_like_video(const nlohmann::json& value) {
   if (value.is_array()) return std::any_of(value.begin(), value.end(), looks_like_video);
+  if (value.is_binary()) {
+    const auto& bytes = value.get_binary();
+    return video_container_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()}) != nullptr;
+  }
+  if (value.is_object())
+    return std::any_of(value.begin(), value.end(), [](const Json& v) { return v.is_binary() && looks_like_video(v); });
   return value.is_string() && is_video_name(value.get_ref<const std::string&>());
 }
 

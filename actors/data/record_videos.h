@@ -22,7 +22,7 @@ void bind_image_placeholders_to_videos(Record& record);
 
 /// By the name's ending.
 bool is_video_name(std::string_view name);
-/// A name of a video's file, or a list that holds one.
+/// A name of a video's file, the bytes of one, or a list or an object that holds one.
 bool looks_like_video(const nlohmann::json& value);
 
 }  // namespace troupe

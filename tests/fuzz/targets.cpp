@@ -272,15 +272,12 @@ void read_planted(const std::string& bytes) {
 void make_scratch() { scratch(); }
 
 const std::vector<Target>& targets() {
-  static const std::vector<Target> all{{"record", record_seeds, read_records},
-                                       {"image", image_seeds, read_image},
-                                       {"video", video_seeds, read_video},
-                                       {"tar", tar_seeds, read_tar},
-                                       {"parquet", parquet_seeds, read_parquet},
-                                       {"index", index_seeds, read_index},
-                                       {"block", block_seeds, read_block},
-                                       {"template", template_seeds, read_template},
-                                       {"planted", planted_seeds, read_planted}};
+  static const std::vector<Target> all{
+      {"record", record_seeds, read_records},   {"image", image_seeds, read_image},
+      {"video", video_seeds, read_video},       {"tar", tar_seeds, read_tar},
+      {"parquet", parquet_seeds, read_parquet}, {"index", index_seeds, read_index},
+      {"block", block_seeds, read_block},       {"template", template_seeds, read_template},
+      {"planted", planted_seeds, read_planted}};
   return all;
 }
 

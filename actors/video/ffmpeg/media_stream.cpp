@@ -11,6 +11,7 @@ extern "C" {
 #include <cstring>
 #include <string>
 
+#include "actors/video/container.h"
 #include "actors/video/ffmpeg/error_text.h"
 #include "actors/video/video_files.h"
 
@@ -22,16 +23,6 @@ constexpr size_t kMostFrames = size_t{1} << 22;
 constexpr const char* kCodecs =
     "h264,hevc,vp8,vp9,libdav1d,libaom-av1,av1,mpeg1video,mpeg2video,mpeg4,msmpeg4,msmpeg4v2,mjpeg,h263,prores,ffv1,"
     "rawvideo,png,qtrle";
-
-/// FFmpeg's name of the container that the bytes begin with; null: none that is read.
-const char* container_of(std::string_view bytes) {
-  if (bytes.starts_with("\x1A\x45\xDF\xA3")) return "matroska";
-  if (bytes.size() < 12) return nullptr;
-  if (bytes.starts_with("RIFF") && bytes.substr(8, 4) == "AVI ") return "avi";
-  for (const std::string_view box : {"ftyp", "moov", "mdat", "wide", "free", "skip"})
-    if (bytes.substr(4, 4) == box) return "mov";
-  return nullptr;
-}
 
 std::string foreign_container(std::string_view bytes) {
   if (bytes.empty()) return "is empty (0 bytes)";
@@ -113,7 +104,7 @@ Result<std::unique_ptr<MediaStream>> MediaStream::open(std::string_view bytes) {
 }
 
 Status MediaStream::open_source(std::string_view bytes) {
-  const char* container = container_of(bytes);
+  const char* container = video_container_of(bytes);
   if (container == nullptr) return invalid_argument(foreign_container(bytes));
   source_->bytes = bytes;
   auto* buffer = static_cast<uint8_t*>(av_malloc(kReadBytes));

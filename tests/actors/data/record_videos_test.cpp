@@ -1,6 +1,7 @@
 #include "actors/data/record_videos.h"
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
 #include "actors/data/placeholders.h"
 
@@ -8,6 +9,12 @@ namespace troupe {
 namespace {
 
 using Paths = std::vector<std::string>;
+
+Paths paths_of(const std::vector<RecordMedium>& media) {
+  Paths paths;
+  for (const auto& medium : media) paths.push_back(medium.path);
+  return paths;
+}
 
 std::string with(const std::string& keys, const std::string& question) {
   return "{" + keys + R"("conversations": [{"from": "human", "value": ")" + question +
@@ -32,26 +39,26 @@ bool says(const std::string& json, const std::string& words) {
 TEST_CASE("A video is a file, or a list of frames, under both keys and in all spellings") {
   for (const char* key : {"video", "videos"}) {
     const std::string name = "\"" + std::string(key) + "\": ";
-    CHECK(good(with(name + R"("a.mp4", )", "<video>x")).videos[0].file == "a.mp4");
-    CHECK(good(with(name + R"({"path": "a.mp4"}, )", "<video>x")).videos[0].file == "a.mp4");
-    CHECK(good(with(name + R"({"bytes": "AAAA"}, )", "<video>x")).videos[0].file == "data:;base64,AAAA");
+    CHECK(good(with(name + R"("a.mp4", )", "<video>x")).videos[0].file.path == "a.mp4");
+    CHECK(good(with(name + R"({"path": "a.mp4"}, )", "<video>x")).videos[0].file.path == "a.mp4");
+    CHECK(good(with(name + R"({"bytes": "AAAA"}, )", "<video>x")).videos[0].file.path == "data:;base64,AAAA");
     const auto two = good(with(name + R"(["a.mp4", "b.mkv"], )", "<video><video>")).videos;
     REQUIRE(two.size() == 2);
-    CHECK(two[1].file == "b.mkv");
+    CHECK(two[1].file.path == "b.mkv");
     const auto lists =
         good(with(name + R"([["a.png", {"path": "b.png"}], ["c.png"], "d.mp4"], )", "<video>, <video>, <video>"))
             .videos;
     REQUIRE(lists.size() == 3);
-    CHECK(lists[0].file.empty());
-    CHECK(lists[0].frames == Paths{"a.png", "b.png"});
-    CHECK(lists[1].frames == Paths{"c.png"});
-    CHECK(lists[2].file == "d.mp4");
+    CHECK(!lists[0].is_file());
+    CHECK(paths_of(lists[0].frames) == Paths{"a.png", "b.png"});
+    CHECK(paths_of(lists[1].frames) == Paths{"c.png"});
+    CHECK(lists[2].file.path == "d.mp4");
   }
   for (const char* none : {R"("video": null, )", R"("videos": [], )", R"("video": "", )"})
     CHECK(good(with(none, "x")).videos.empty());
   const auto named =
       good(with(R"("clips": "a.mp4", "rate": 3, )", "<video>"), {{{"videos", "clips"}, {"fps", "rate"}}, {}});
-  CHECK(named.videos[0].file == "a.mp4");
+  CHECK(named.videos[0].file.path == "a.mp4");
 }
 
 TEST_CASE("Frames a second stand beside a list of frames; a file knows its own") {
@@ -79,7 +86,7 @@ TEST_CASE("Images and videos of one record are bound in reading order, each list
       good(with(R"("images": ["a.png", "b.png"], "videos": ["c.mp4", "d.mp4"], )", "<video> <image><video> x <image>"));
   std::string order;
   for (const auto& medium : media_in_order(record.turns))
-    order += medium.video ? record.videos[medium.number].file[0] : record.images[medium.number][0];
+    order += medium.video ? record.videos[medium.number].file.path[0] : record.images[medium.number].path[0];
   CHECK(order == "cadb");
 }
 
@@ -97,20 +104,45 @@ std::string parts(const std::string& list, const std::string& keys = "") {
 
 TEST_CASE("A part of a turn is a video, by a path, a list of frames or the record's list") {
   const auto file = good(parts(R"([{"type": "text", "text": "x "}, {"type": "video", "video": "a.mp4", "fps": 1.5}])"));
-  CHECK(file.videos[0].file == "a.mp4");
+  CHECK(file.videos[0].file.path == "a.mp4");
   CHECK(file.videos[0].fps == 1.5);
   CHECK(file.turns[0].text == "x <video>");
   const auto frames = good(parts(R"([{"type": "video", "video": ["a.png", "b.png"], "sample_fps": 4}])"));
-  CHECK(frames.videos[0].frames == Paths{"a.png", "b.png"});
+  CHECK(paths_of(frames.videos[0].frames) == Paths{"a.png", "b.png"});
   CHECK(frames.videos[0].fps == 4);
-  CHECK(good(parts(R"([{"type": "video_url", "video_url": {"url": "a.mp4"}}])")).videos[0].file == "a.mp4");
-  CHECK(good(parts(R"([{"type": "video"}])", R"("videos": ["b.mp4"], )")).videos[0].file == "b.mp4");
+  CHECK(good(parts(R"([{"type": "video_url", "video_url": {"url": "a.mp4"}}])")).videos[0].file.path == "a.mp4");
+  CHECK(good(parts(R"([{"type": "video"}])", R"("videos": ["b.mp4"], )")).videos[0].file.path == "b.mp4");
   CHECK(says(parts(R"([{"type": "video", "video": "a.mp4", "nframes": 8}])"), "'nframes'"));
   CHECK(says(parts(R"([{"type": "video", "video": []}])"), "without frames"));
   CHECK(says(parts(R"([{"type": "audio", "audio": "a.wav"}])"), "'audio'"));
   CHECK(says(
       R"({"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": [{"type": "video", "video": "a.mp4"}]}]})",
       "only questions may"));
+}
+
+TEST_CASE("In a row videos and frames may be bytes, and bytes of a video under a key that is not read are refused") {
+  using nlohmann::json;
+  const auto bytes = [](const std::string& text) { return json::binary({text.begin(), text.end()}); };
+  const json turns = json::array({{{"from", "human"}, {"value", "<video><video>"}}, {{"from", "gpt"}, {"value", "y"}}});
+  const json file{{"bytes", bytes("mp4")}, {"path", "a.mp4"}}, frames = json::array({bytes("png"), bytes("gif")});
+  Record record;
+  REQUIRE(parse_row({{"conversations", turns}, {"videos", json::array({file, frames})}}, record).ok());
+  REQUIRE(record.videos.size() == 2);
+  CHECK(record.videos[0].is_file());
+  CHECK(record.videos[0].file.path == "a.mp4");
+  CHECK(*record.videos[0].file.bytes == "mp4");
+  CHECK(*record.videos[1].frames[1].bytes == "gif");
+  Record alone;
+  const json one = json::array({{{"from", "human"}, {"value", "<video>"}}, {{"from", "gpt"}, {"value", "y"}}});
+  REQUIRE(parse_row({{"conversations", one}, {"video", bytes("mkv")}}, alone).ok());
+  CHECK(*alone.videos[0].file.bytes == "mkv");
+  Record unread;
+  const json text = json::array({{{"from", "human"}, {"value", "x"}}, {{"from", "gpt"}, {"value", "y"}}});
+  for (const json& clip : {bytes("\x1A\x45\xDF\xA3"), json{{"clip", bytes("\x1A\x45\xDF\xA3")}}}) {
+    const Status refused = parse_row({{"conversations", text}, {"clip", clip}}, unread);
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.error().message.find("key 'clip' names videos but is not read") != std::string::npos);
+  }
 }
 
 TEST_CASE("What holds no video is refused by its key") {
@@ -125,7 +157,7 @@ TEST_CASE("Videos beside a record are its own, in the archive's order with its p
   Record record;
   REQUIRE(parse_record_with_media(with("", "What?"), {"k.png", "k.mp4"}, record, {}, {}).ok());
   CHECK(record.turns[0].text == "<image>\n<video>\nWhat?");
-  CHECK(record.videos[0].file == "k.mp4");
+  CHECK(record.videos[0].file.path == "k.mp4");
   Record frames;
   REQUIRE(parse_record_with_media(with(R"("video": [["k.png"]], )", "<video>"), {"k.png"}, frames, {}, {}).ok());
   CHECK(frames.images.empty());
