@@ -6,6 +6,7 @@
 
 #include "actors/nn/parameter_store.h"
 #include "actors/optim/optimizer.h"
+#include "base/config/job_spec.h"
 #include "transport/world/world.h"
 
 /// Weights in from a Hugging Face folder and out to one; plain checkpoints (weights, optimizer, position).
@@ -28,7 +29,8 @@ Status write_export_parts(ParameterStore& store, World& world, const std::string
 struct ExportOptions {
   std::string source_folder, target_folder;
   std::vector<std::string> untouched_components;  // not trained: bytes copied from the source when it has weights
-  int64_t min_pixels = 0, max_pixels = 0;         // written into preprocessor_config.json; 0: left as they are
+  int64_t min_pixels = 0, max_pixels = 0;         // written where the image processor reads them; 0: left as they are
+  VideoSpec video;                                // likewise for the video processor
   bool random_init = false;  // training began at random: weights of the source folder, if any, are not looked at
   int64_t max_file_bytes = 5'000'000'000;  // of a weight file, where the source does not say the split
 };

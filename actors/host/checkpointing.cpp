@@ -92,6 +92,7 @@ Status export_checkpoint(const JobContext& job, std::vector<std::unique_ptr<Acto
       if (!component.train) options.untouched_components.push_back(name);
     options.min_pixels = job.spec.data.min_pixels.value_or(0);
     options.max_pixels = job.spec.data.max_pixels.value_or(0);
+    options.video = job.spec.data.video;
     TROUPE_RETURN_IF_ERROR(assemble_export(options));
   }
   return meet(job, "exported", kSaveTimeout);

@@ -139,6 +139,20 @@ void convert_pixels(const ConversionScope& s) {
                    "image_min_pixels: the model's processor scales images up to 3136 pixels there too");
 }
 
+void convert_videos(const ConversionScope& s) {
+  const auto fps = s.values.number("video_fps", 0.001, 1000);
+  const auto frames = s.values.integer("video_maxlen", 2, 65536), most = s.values.integer("video_max_pixels", 1),
+             least = s.values.integer("video_min_pixels", 1);
+  s.draft.set_or_default(fps.has_value(), "data.video.fps", number_text(fps.value_or(2)), "video_fps");
+  s.draft.set_default("data.video.min_frames", "2");
+  s.draft.set_or_default(frames.has_value(), "data.video.max_frames", std::to_string(frames.value_or(128)),
+                         "video_maxlen");
+  s.draft.set_or_default(most.has_value(), "data.video.max_pixels", std::to_string(most.value_or(256 * 256)),
+                         "video_max_pixels");
+  s.draft.set_or_default(least.has_value(), "data.video.min_pixels",
+                         std::to_string(std::max(least.value_or(16 * 16), kProcessorMinPixels)), "video_min_pixels");
+}
+
 void convert_packs(const ConversionScope& s) {
   const bool neat = s.values.boolean("neat_packing").value_or(false);
   const bool packed = s.values.boolean("packing").value_or(neat);
@@ -167,6 +181,7 @@ void convert_llama_factory(const ConversionScope& s) {
   const bool held_out = convert_records(s);
   convert_form(s);
   convert_pixels(s);
+  convert_videos(s);
   convert_packs(s);
   convert_batch(s, ranks_of(s, /*visible=*/true), 8, 1);
   convert_optimizer(s, {5e-5, 0, 0.999});

@@ -1,6 +1,10 @@
 #include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "base/config/scalars.h"
 #include "base/convert/conversion_scope.h"
@@ -11,8 +15,6 @@ namespace troupe::convert {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int64_t kMinPixels = int64_t{4} * 28 * 28, kMaxPixels = int64_t{16384} * 28 * 28;  // of qwen_vl_utils
 
 /// Which of Troupe's dtypes the three keys come to; what is refused is said.
 void convert_dtype(const ConversionScope& s, const ModelFacts& facts) {
@@ -161,32 +163,90 @@ void convert_length(const ConversionScope& s, const ModelFacts& facts) {
                          "loss_scale");
 }
 
-/// Arguments that only matter to records with videos, which are refused anyway.
-bool of_videos(const std::string& name) {
-  for (const char* beginning : {"fps", "FPS", "video", "VIDEO"})
-    if (name.rfind(beginning, 0) == 0) return true;
-  return false;
+/// What qwen_vl_utils takes from the environment or from model_kwargs, and what holds without.
+struct MediaSetting {
+  const char* name;
+  const char* spec;
+  double otherwise, least, most;
+};
+constexpr double kMostPixels = 1 << 30, kMostFrames = 1 << 16;
+constexpr std::array<MediaSetting, 7> kMediaSettings{
+    {{"MAX_PIXELS", "data.max_pixels", 16384 * 28 * 28, 1, kMostPixels},
+     {"MIN_PIXELS", "data.min_pixels", 4 * 28 * 28, 1, kMostPixels},
+     {"FPS", "data.video.fps", 2, 0.001, 1000},
+     {"FPS_MIN_FRAMES", "data.video.min_frames", 4, 1, kMostFrames},
+     {"FPS_MAX_FRAMES", "data.video.max_frames", 768, 2, kMostFrames},
+     {"VIDEO_MIN_PIXELS", "data.video.min_pixels", 128 * 28 * 28, 1, kMostPixels},
+     {"VIDEO_MAX_PIXELS", "data.video.max_pixels", 768 * 28 * 28, 1, kMostPixels}}};
+constexpr const char* kTotalPixels = "VIDEO_TOTAL_PIXELS";
+
+bool is_whole(const MediaSetting& setting) { return setting.least >= 1; }
+
+std::string setting_text(const MediaSetting& setting, double value) {
+  return is_whole(setting) ? std::to_string(static_cast<int64_t>(value)) : number_text(value);
 }
 
-void convert_pixels(const ConversionScope& s) {
-  std::map<std::string, std::pair<int64_t, std::string>> limits{{"max", {kMaxPixels, ""}}, {"min", {kMinPixels, ""}}};
+std::string capitals(std::string name) {
+  for (char& c : name) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return name;
+}
+
+/// A setting of model_kwargs; nothing when it is not there or was refused.
+std::optional<double> setting_of_arguments(const ConversionScope& s, const MediaSetting& setting) {
   for (const auto& [name, value] : s.values.mapping("model_kwargs")) {
-    if (of_videos(name)) continue;
-    const auto number = parse_integer(value.text);
-    const std::string limit = name == "max_pixels" || name == "MAX_PIXELS"   ? "max"
-                              : name == "min_pixels" || name == "MIN_PIXELS" ? "min"
-                                                                             : "";
-    if (limit.empty() || !number || *number < 1)
-      return s.values.bad_value("model_kwargs", "{\"max_pixels\": NUMBER, \"min_pixels\": NUMBER}");
-    limits[limit] = {*number, "model_kwargs"};
+    if (capitals(name) != setting.name) continue;
+    const auto number = parse_number(value.text);
+    if (number && *number >= setting.least && *number <= setting.most &&
+        (!is_whole(setting) || *number == std::floor(*number)))
+      return number;
+    s.values.fail("model_kwargs",
+                  "'" + name + "' is '" + value.text + "'; valid: " + (is_whole(setting) ? "an integer" : "a number") +
+                      " from " + setting_text(setting, setting.least) + " to " + setting_text(setting, setting.most));
   }
-  for (const auto& [name, key] : {std::pair("max", "MAX_PIXELS"), std::pair("min", "MIN_PIXELS")})
-    if (const auto value = s.values.integer(key, 1); value && limits[name].second.empty()) limits[name] = {*value, key};
-  if (const auto value = s.values.integer("max_pixels", 1); value && *value < limits["max"].first)
-    limits["max"] = {*value, "max_pixels"};
-  for (const auto& [name, limit] : limits)
-    s.draft.set_or_default(!limit.second.empty(), "data." + name + "_pixels", std::to_string(limit.first),
-                           limit.second);
+  return std::nullopt;
+}
+
+std::optional<double> setting_of_environment(const ConversionScope& s, const MediaSetting& setting) {
+  if (!is_whole(setting)) return s.values.number(setting.name, setting.least, setting.most);
+  const auto whole =
+      s.values.integer(setting.name, static_cast<int64_t>(setting.least), static_cast<int64_t>(setting.most));
+  return whole ? std::optional(static_cast<double>(*whole)) : std::nullopt;
+}
+
+void check_arguments(const ConversionScope& s) {
+  for (const auto& [name, value] : s.values.mapping("model_kwargs")) {
+    const std::string known = capitals(name);
+    if (known == kTotalPixels)
+      s.draft.remark(s.values.place_of("model_kwargs"),
+                     name +
+                         ": dropped: frames of a video share a limit only where the folder's video processor has "
+                         "cap_pixels_per_frame");
+    else if (std::none_of(kMediaSettings.begin(), kMediaSettings.end(), [&](const auto& m) { return m.name == known; }))
+      s.values.bad_value("model_kwargs",
+                         "{\"max_pixels\": NUMBER, \"min_pixels\": NUMBER}, fps, fps_min_frames, fps_max_frames, "
+                         "video_min_pixels, video_max_pixels");
+  }
+}
+
+void convert_media(const ConversionScope& s) {
+  check_arguments(s);
+  for (const MediaSetting& setting : kMediaSettings) {
+    std::string from = "model_kwargs";
+    std::optional<double> value = setting_of_arguments(s, setting);
+    const std::optional<double> environment = setting_of_environment(s, setting);
+    if (!value) {
+      value = environment;
+      from = setting.name;
+    }
+    if (setting.spec == std::string("data.max_pixels"))
+      if (const auto most = s.values.integer("max_pixels", 1);
+          most && static_cast<double>(*most) < value.value_or(setting.otherwise)) {
+        value = static_cast<double>(*most);
+        from = "max_pixels";
+      }
+    s.draft.set_or_default(value.has_value(), setting.spec, setting_text(setting, value.value_or(setting.otherwise)),
+                           from);
+  }
 }
 
 void convert_packs(const ConversionScope& s) {
@@ -232,7 +292,7 @@ void convert_ms_swift(const ConversionScope& s) {
   convert_model(s, facts);
   const bool held_out = convert_records(s);
   convert_length(s, facts);
-  convert_pixels(s);
+  convert_media(s);
   convert_packs(s);
   convert_batch(s, sample_ranks(s), 1, 0);
   const bool rate = s.values.has("learning_rate");

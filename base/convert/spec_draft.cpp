@@ -10,7 +10,7 @@
 namespace troupe::convert {
 namespace {
 
-constexpr std::array<std::string_view, 43> kOrder = {
+constexpr std::array<std::string_view, 48> kOrder = {
     "device",
     "model.path",
     "model.init",
@@ -36,6 +36,11 @@ constexpr std::array<std::string_view, 43> kOrder = {
     "data.pack_tokens",
     "data.min_pixels",
     "data.max_pixels",
+    "data.video.fps",
+    "data.video.min_frames",
+    "data.video.max_frames",
+    "data.video.min_pixels",
+    "data.video.max_pixels",
     "data.supervise",
     "data.on_bad_record",
     "eval.split",

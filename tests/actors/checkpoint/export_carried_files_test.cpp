@@ -69,6 +69,42 @@ TEST_CASE("pixel limits are written where each kind of processor reads them") {
   }
 }
 
+TEST_CASE("settings of videos are written where the video processor reads them") {
+  Carried c;
+  c.options.video.fps = 1.5;
+  c.options.video.max_frames = 12;
+  c.options.video.max_pixels = 50176;
+  const auto carry = [&] { REQUIRE(checkpoint::carry_files(c.options, c.target, nullptr).ok()); };
+  SECTION("beside the image processor's file, which stays as it is") {
+    carry();
+    CHECK(bytes_of(c.target + "/preprocessor_config.json") == bytes_of(c.folder.path() + "/preprocessor_config.json"));
+    CHECK(c.json("video_preprocessor_config.json") ==
+          nlohmann::json{
+              {"min_pixels", 3136}, {"max_pixels", 50176}, {"patch_size", 14}, {"fps", 1.5}, {"max_frames", 12}});
+  }
+  SECTION("in their own file") {
+    c.add("video_preprocessor_config.json", R"({"size": {"shortest_edge": 1, "longest_edge": 2}, "fps": 2})");
+    carry();
+    CHECK(c.json("video_preprocessor_config.json") ==
+          nlohmann::json::parse(
+              R"({"size": {"shortest_edge": 1, "longest_edge": 50176}, "fps": 1.5, "max_frames": 12})"));
+  }
+  SECTION("inside the processor's own file") {
+    c.add("processor_config.json", R"({"video_processor": {"fps": 2}})");
+    carry();
+    CHECK(c.json("processor_config.json")["video_processor"]["fps"] == 1.5);
+    CHECK_FALSE(fs::exists(c.target + "/video_preprocessor_config.json"));
+  }
+}
+
+TEST_CASE("limits of images do not become those of videos") {
+  Carried c;
+  c.options.max_pixels = 50176;
+  REQUIRE(checkpoint::carry_files(c.options, c.target, nullptr).ok());
+  CHECK(c.json("preprocessor_config.json")["max_pixels"] == 50176);
+  CHECK(c.json("video_preprocessor_config.json")["max_pixels"] == 12845056);
+}
+
 TEST_CASE("a source without config.json is refused; one without tokenizer is not") {
   Carried c;
   fs::remove(c.folder.path() + "/tokenizer.json");

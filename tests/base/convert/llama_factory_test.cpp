@@ -37,6 +37,11 @@ TEST_CASE("What LLaMA-Factory takes silently is written out") {
   CHECK(spec->data.too_long == TooLong::kTruncateText);
   CHECK(spec->data.max_pixels == 589'824);
   CHECK(spec->data.min_pixels == 3136);
+  CHECK(spec->data.video.fps == 2);
+  CHECK(spec->data.video.min_frames == 2);
+  CHECK(spec->data.video.max_frames == 128);
+  CHECK(spec->data.video.max_pixels == 65'536);
+  CHECK(spec->data.video.min_pixels == 3136);
   CHECK(spec->data.on_bad_record == OnBadRecord::kSkip);
   CHECK(spec->data.pack_tokens == 0);
   CHECK(spec->data.sources[0].path == folder.path("data/chat.json"));
@@ -49,7 +54,8 @@ TEST_CASE("What a LLaMA-Factory file says becomes the spec's") {
   const ToolFolder folder;
   const auto spec = folder.spec(config(
       "bf16: true\nfreeze_vision_tower: false\nfreeze_multi_modal_projector: False\nfreeze_language_model: true\n"
-      "image_max_pixels: 262144\nimage_min_pixels: 50176\ncutoff_len: 100\nmask_history: true\n"
+      "image_max_pixels: 262144\nimage_min_pixels: 50176\nvideo_fps: 1.5\nvideo_maxlen: 16\nvideo_max_pixels: "
+      "50176\ncutoff_len: 100\nmask_history: true\n"
       "disable_shuffling: true\nper_device_train_batch_size: 2\ngradient_accumulation_steps: 3\nlearning_rate: 1.0e-5\n"
       "weight_decay: 0.1\nadam_beta1: 0.8\nadam_beta2: 0.95\nadam_epsilon: 1e-6\nmax_grad_norm: 0.5\nmax_steps: 7\n"
       "lr_scheduler_type: cosine\nwarmup_ratio: 0.1\nseed: 3\nval_size: 0.1\neval_strategy: steps\neval_steps: 20\n"
@@ -61,6 +67,9 @@ TEST_CASE("What a LLaMA-Factory file says becomes the spec's") {
   CHECK_FALSE(spec->components.at("text").train);
   CHECK(spec->data.max_pixels == 262'144);
   CHECK(spec->data.min_pixels == 50'176);
+  CHECK(spec->data.video.fps == 1.5);
+  CHECK(spec->data.video.max_frames == 16);
+  CHECK(spec->data.video.max_pixels == 50'176);
   CHECK(spec->data.max_sample_tokens == 100);
   CHECK(spec->data.supervise == Supervise::kLast);
   CHECK_FALSE(spec->data.shuffle);

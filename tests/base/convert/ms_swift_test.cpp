@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "tests/base/convert/converted.h"
@@ -98,7 +99,33 @@ TEST_CASE("Pixel limits come from the environment, the key and model_kwargs; the
   REQUIRE(spec.ok());
   CHECK(spec->data.max_pixels == 100'352);
   CHECK(spec->data.min_pixels == 6272);
+  CHECK(spec->data.video.fps == 2);
   CHECK(folder.complaint(config("model_kwargs: {max_ratio: 3}\n")).find(":5: key 'model_kwargs'") != std::string::npos);
+}
+
+TEST_CASE("Settings of videos come from the environment and model_kwargs, else from qwen_vl_utils") {
+  const ToolFolder folder;
+  const auto plain = folder.spec(config(""));
+  REQUIRE(plain.ok());
+  CHECK(plain->data.video.fps == 2);
+  CHECK(plain->data.video.min_frames == 4);
+  CHECK(plain->data.video.max_frames == 768);
+  CHECK(plain->data.video.min_pixels == 128 * 28 * 28);
+  CHECK(plain->data.video.max_pixels == 768 * 28 * 28);
+  const auto set = folder.spec(
+      config("FPS: 0.5\nFPS_MAX_FRAMES: 12\nmodel_kwargs: {fps_min_frames: 2, VIDEO_MAX_PIXELS: 200704}\n"));
+  REQUIRE(set.ok());
+  CHECK(set->data.video.fps == 0.5);
+  CHECK(set->data.video.min_frames == 2);
+  CHECK(set->data.video.max_frames == 12);
+  CHECK(set->data.video.max_pixels == 200'704);
+  CHECK(folder.complaint(config("model_kwargs: {fps: many}\n")).find("'fps' is 'many'; valid: a number") !=
+        std::string::npos);
+  CHECK(folder.complaint(config("FPS_MAX_FRAMES: 0\n")).find("key 'FPS_MAX_FRAMES'") != std::string::npos);
+  const auto total = folder.convert(config("model_kwargs: {video_total_pixels: 9}\n"));
+  REQUIRE(total.ok());
+  CHECK(std::any_of(total->remarks.begin(), total->remarks.end(),
+                    [](const auto& r) { return r.text.find("video_total_pixels: dropped") == 0; }));
 }
 
 TEST_CASE("Only files here are data sets, and folders, tables and hubs are refused by name") {
