@@ -3,10 +3,12 @@
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <future>
+#include <optional>
 
 #include "cli/embedded.h"
 #include "cli/exit_codes.h"
@@ -20,7 +22,9 @@ using Clock = std::chrono::steady_clock;
 namespace {
 
 constexpr milliseconds kSample{50};
-constexpr std::chrono::minutes kJobTimeout{5};
+constexpr std::chrono::minutes kStandstill{5};
+/// What --steps may be, and how a job is made longer whose steps were over before they could be timed.
+constexpr int64_t kFewestSteps = 100, kMostSteps = 10000000, kLonger = 4;
 
 struct Flags {
   std::string hosts = "8+8";
@@ -36,19 +40,22 @@ struct Sample {
   double spent = 0;
 };
 
-/// Watches a job until it ends; samples while steps run.
+/// Watches a job until it ends, for as long as it gets on; samples while steps run.
 Result<std::vector<Sample>> watch(driver::Driver& driver, const std::string& job, std::future<driver::JobUpdate>& ended,
                                   int64_t steps) {
   std::vector<Sample> samples;
-  const auto deadline = Clock::now() + kJobTimeout;
+  auto deadline = Clock::now() + kStandstill;
+  int64_t seen = 0;
   while (ended.wait_for(kSample) != std::future_status::ready) {
     if (wait_signal(milliseconds(0)) != 0) static_cast<void>(driver.cancel(job, true));
     if (Clock::now() > deadline) {
       static_cast<void>(driver.cancel(job));
-      return deadline_exceeded("the job of no-ops did not end within 5 minutes");
+      return deadline_exceeded("the job of no-ops did no step for 5 minutes");
     }
     TROUPE_ASSIGN(const std::string text, driver.status_json(job));
     const int64_t step = nlohmann::json::parse(text).value("step", int64_t{0});
+    if (step > seen) deadline = Clock::now() + kStandstill;
+    seen = step;
     // A fifth warms up; reports come in batches, so the last few are left out as well.
     if (step >= steps / 5 && step < steps) samples.push_back({step, Clock::now(), processor_seconds(RUSAGE_SELF)});
   }
@@ -57,24 +64,32 @@ Result<std::vector<Sample>> watch(driver::Driver& driver, const std::string& job
   return samples;
 }
 
-Result<ordered_json> bench_job(Embedded& embedded, const Flags& flags, bool rows) {
-  const std::string folder = embedded.folder->path() + (rows ? "/rows" : "/noop");
-  TROUPE_ASSIGN(PlannedRun planned, plan_noop_job(JobMode::kDispatch, folder, flags.vision, flags.text, flags.steps));
+/// Nothing when the steps were over before they could be timed.
+Result<std::optional<ordered_json>> time_steps(Embedded& embedded, const Flags& flags, bool rows, int64_t steps_asked) {
+  const std::string folder = embedded.folder->path() + (rows ? "/rows-" : "/noop-") + std::to_string(steps_asked);
+  TROUPE_ASSIGN(PlannedRun planned, plan_noop_job(JobMode::kDispatch, folder, flags.vision, flags.text, steps_asked));
   planned.job.command_json = nlohmann::json{{"rows", rows}}.dump();
   TROUPE_ASSIGN(const std::string job, embedded.driver->submit(std::move(planned.job)));
   TROUPE_ASSIGN(std::future<driver::JobUpdate> ended, end_of_job(*embedded.driver, job));
-  const auto samples = watch(*embedded.driver, job, ended, flags.steps);
+  const auto samples = watch(*embedded.driver, job, ended, steps_asked);
   if (!samples.ok()) return samples.error();
-  if (samples->size() < 3 || samples->back().step == samples->front().step)
-    return make_error(ErrorCode::kFailedPrecondition,
-                      "the steps were over before they could be timed; --steps must be larger");
+  if (samples->size() < 3 || samples->back().step == samples->front().step) return std::optional<ordered_json>();
   const Sample &first = samples->front(), &last = samples->back();
   const auto steps = static_cast<double>(last.step - first.step);
   const auto rounded = [](double value) { return std::round(value * 1e4) / 1e4; };
-  return ordered_json{
-      {"step_ms", rounded(std::chrono::duration<double, std::milli>(last.at - first.at).count() / steps)},
-      {"driver_us_per_step", rounded((last.spent - first.spent) * 1e6 / steps)},
-      {"steps_timed", last.step - first.step}};
+  return std::optional(
+      ordered_json{{"steps", steps_asked},
+                   {"step_ms", rounded(std::chrono::duration<double, std::milli>(last.at - first.at).count() / steps)},
+                   {"driver_us_per_step", rounded((last.spent - first.spent) * 1e6 / steps)},
+                   {"steps_timed", last.step - first.step}});
+}
+
+Result<ordered_json> bench_job(Embedded& embedded, const Flags& flags, bool rows) {
+  for (int64_t steps = flags.steps;; steps = std::min(steps * kLonger, kMostSteps)) {
+    TROUPE_ASSIGN(std::optional<ordered_json> timed, time_steps(embedded, flags, rows, steps));
+    if (timed) return std::move(*timed);
+    if (steps == kMostSteps) return internal_error("even " + std::to_string(steps) + " steps could not be timed");
+  }
 }
 
 Result<ordered_json> measure(const std::string& actor, const Flags& flags) {
@@ -94,11 +109,11 @@ Result<ordered_json> measure(const std::string& actor, const Flags& flags) {
 }
 
 void print(const ordered_json& result) {
-  std::printf("%s hosts, %lld steps a job\n", result["hosts"].get<std::string>().c_str(),
-              static_cast<long long>(result["steps"].get<int64_t>()));
+  std::printf("%s hosts\n", result["hosts"].get<std::string>().c_str());
   for (const char* key : {"noop", "row_each_way"})
-    std::printf("  %-14s %8.4f ms a step, driver and worker %7.2f us a step\n", key,
-                result[key]["step_ms"].get<double>(), result[key]["driver_us_per_step"].get<double>());
+    std::printf("  %-14s %8.4f ms a step, driver and worker %7.2f us a step, %lld steps\n", key,
+                result[key]["step_ms"].get<double>(), result[key]["driver_us_per_step"].get<double>(),
+                static_cast<long long>(result[key]["steps"].get<int64_t>()));
   for (const auto& line : result["simulated"])
     std::printf("  simulated %3d hosts: driver %7.2f us a step\n", line["hosts"].get<int>(),
                 line["driver_us_per_step"].get<double>());
@@ -123,7 +138,10 @@ int bench_dispatch_command(const std::string& actor, std::vector<std::string> ar
       "then the driver alone with 2 to 64 simulated hosts.\nExample: troupe bench dispatch --hosts 8+8 --json",
       "troupe bench dispatch");
   app.add_option("--hosts", flags.hosts, "hosts of the vision and of the text group, V+T");
-  app.add_option("--steps", flags.steps, "steps of each job; a fifth warms up")->check(CLI::Range(100, 10000000));
+  app.add_option("--steps", flags.steps,
+                 "steps of each job, of which a fifth warms up; four times as many, and again, while they are over too "
+                 "soon to be timed")
+      ->check(CLI::Range(kFewestSteps, kMostSteps));
   app.add_flag("--json", flags.json, "one line of JSON");
   try {
     std::reverse(arguments.begin(), arguments.end());

@@ -467,6 +467,10 @@ class EndToEnd(unittest.TestCase):
         simulated = {line["hosts"]: line["driver_us_per_step"] for line in result["simulated"]}
         self.assertEqual(sorted(simulated), [2, 4, 8, 16, 32, 64])
         self.assertLess(simulated[64], 32 * simulated[2])  # less than in proportion
+        short = json.loads(self.troupe("bench", "dispatch", "--hosts", "1+1", "--steps", "100", "--json").stdout)
+        for kind in ("noop", "row_each_way"):  # the fewest that --help allows: done again until they can be timed
+            self.assertGreaterEqual(short[kind]["steps"], 100)
+            self.assertGreater(short[kind]["steps_timed"], 0)
         refused = self.troupe("bench", "dispatch", "--hosts", "2x2", "--json", code=2)
         self.assertEqual(json.loads(refused.stdout)["error"]["exit_code"], 2)
 
