@@ -13,6 +13,8 @@
 namespace troupe {
 namespace {
 
+constexpr int64_t kLongestAxis = 1 << 15;
+
 class BatchDataset final : public Dataset {
  public:
   BatchDataset(const ModelConfig& config, at::Tensor ids, at::Tensor labels, at::Tensor pixels,
@@ -90,6 +92,51 @@ Result<at::Tensor> read_tensor(const SafetensorsFile& file, const std::string& n
   return t;
 }
 
+/// `grid`: [images, 3]
+Result<std::vector<IndexedImage>> read_grids(const std::string& path, const at::Tensor& grid,
+                                             const ModelConfig& config) {
+  if (grid.size(1) != 3)
+    return invalid_argument(path + ": image_grid_thw has rows of " + std::to_string(grid.size(1)) +
+                            "; valid: 3 (frames, height and width in patches)");
+  std::vector<IndexedImage> grids;
+  for (int64_t i = 0; i < grid.size(0); ++i) {
+    const auto* g = grid.const_data_ptr<int64_t>() + i * 3;
+    for (int axis = 0; axis < 3; ++axis)
+      if (g[axis] < 1 || g[axis] > kLongestAxis || (axis > 0 && g[axis] % config.vision.merge_size != 0))
+        return invalid_argument(path + ": image_grid_thw[" + std::to_string(i) + "] is " + std::to_string(g[0]) + "x" +
+                                std::to_string(g[1]) + "x" + std::to_string(g[2]) +
+                                "; valid: 1 frame or more, height and width multiples of " +
+                                std::to_string(config.vision.merge_size));
+    grids.push_back({static_cast<int32_t>(g[0]), static_cast<int32_t>(g[1]), static_cast<int32_t>(g[2]), 0});
+  }
+  return grids;
+}
+
+/// Every id is one of the vocabulary, and the images' tokens stand in runs, one for each image and as long as it.
+Status check_ids(const std::string& path, const at::Tensor& ids, const std::vector<IndexedImage>& grids,
+                 const ModelConfig& config) {
+  const auto* id = ids.const_data_ptr<int64_t>();
+  const int64_t length = ids.size(1), merge = config.vision.merge_size * config.vision.merge_size;
+  std::vector<int64_t> runs;
+  for (int64_t i = 0; i < ids.numel(); ++i) {
+    if (id[i] < 0 || id[i] >= config.text.vocabulary)
+      return invalid_argument(path + ": input_ids has " + std::to_string(id[i]) + "; valid: 0 to " +
+                              std::to_string(config.text.vocabulary - 1) + ", the model's vocabulary");
+    if (id[i] != config.image_token) continue;
+    if (i % length == 0 || id[i - 1] != config.image_token) runs.push_back(0);
+    ++runs.back();
+  }
+  if (runs.size() != grids.size())
+    return invalid_argument(path + ": image_grid_thw has " + std::to_string(grids.size()) +
+                            " images, input_ids has runs of image tokens for " + std::to_string(runs.size()));
+  for (size_t i = 0; i < grids.size(); ++i)
+    if (runs[i] != grids[i].patches() / merge)
+      return invalid_argument(path + ": image " + std::to_string(i) + " has " + std::to_string(runs[i]) +
+                              " image tokens in input_ids; valid: " + std::to_string(grids[i].patches() / merge) +
+                              ", as image_grid_thw says");
+  return {};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Dataset>> open_batch_dataset(const std::string& path, const ModelConfig& config) {
@@ -102,16 +149,13 @@ Result<std::unique_ptr<Dataset>> open_batch_dataset(const std::string& path, con
   if (pixels.size(1) != config.vision.patch_dim())
     return invalid_argument(path + ": pixel_values has rows of " + std::to_string(pixels.size(1)) +
                             ", the model's patches have " + std::to_string(config.vision.patch_dim()));
-  std::vector<IndexedImage> grids;
+  TROUPE_ASSIGN(const std::vector<IndexedImage> grids, read_grids(path, grid, config));
   int64_t patches = 0;
-  for (int64_t i = 0; i < grid.size(0); ++i) {
-    const auto* g = grid.const_data_ptr<int64_t>() + i * 3;
-    grids.push_back({static_cast<int32_t>(g[0]), static_cast<int32_t>(g[1]), static_cast<int32_t>(g[2]), 0});
-    patches += grids.back().patches();
-  }
+  for (const IndexedImage& image : grids) patches += image.patches();
   if (patches != pixels.size(0))
     return invalid_argument(path + ": image_grid_thw names " + std::to_string(patches) + " patches, pixel_values has " +
                             std::to_string(pixels.size(0)));
+  TROUPE_RETURN_IF_ERROR(check_ids(path, ids, grids, config));
   return std::unique_ptr<Dataset>(
       std::make_unique<BatchDataset>(config, std::move(ids), std::move(labels), std::move(pixels), grids));
 }

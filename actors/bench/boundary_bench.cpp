@@ -12,6 +12,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "actors/bench/bench_failure.h"
 #include "actors/bench/boundary_ends.h"
 #include "base/rendezvous/memory_kv_store.h"
 #include "base/rendezvous/shared_kv_store.h"
@@ -267,10 +268,7 @@ int boundary_bench_command(int argc, char** argv) {
     return app.exit(e) == 0 ? 0 : 2;
   }
   const auto result = measure_all(most_mib * kMiB, without_segment);
-  if (!result.ok()) {
-    std::fprintf(stderr, "troupe bench boundary: %s\n", result.error().to_string().c_str());
-    return 1;
-  }
+  if (!result.ok()) return bench_failure("boundary", result.error(), as_json);
   if (as_json) {
     std::printf("%s\n", result->dump().c_str());
   } else {

@@ -7,7 +7,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
+#include "actors/bench/bench_failure.h"
 #include "actors/bench/local_control.h"
 #include "actors/data/index_builder.h"
 #include "actors/host/job_context.h"
@@ -21,6 +23,7 @@ using Clock = std::chrono::steady_clock;
 using nlohmann::ordered_json;
 
 constexpr std::chrono::minutes kPatience{10};
+constexpr char kResolved[] = "/job.yaml:";  // where a job without a run folder has its spec
 
 struct FeedFlags {
   std::string job;
@@ -41,13 +44,31 @@ struct IndexFile {
 
 Result<JobSpec> feed_spec(const FeedFlags& flags) {
   TROUPE_ASSIGN(JobSpec spec, load_job_spec(flags.job));
-  if (spec.data.synthetic) return invalid_argument("key 'data.synthetic': there is nothing to read or decode");
+  if (spec.data.synthetic)
+    return spec.places.located(
+        invalid_argument("key 'data.synthetic': there is nothing to read or decode; valid: data.sources"));
   spec.data.workers = flags.threads;
   if (flags.steps > 0) {
     spec.training.steps = flags.steps;
     spec.training.epochs.reset();
   }
+  // Nothing is trained: what happens at certain steps need not lie within those of the bench.
+  spec.training.schedule = {};
+  spec.debug = {};
+  spec.profile = {};
   return spec;
+}
+
+/// A complaint about the spec as resolved, which lies in no file, made one about the job's file.
+Error as_written(const JobSpec& spec, Error error) {
+  std::istringstream lines(error.message);
+  std::string message;
+  for (std::string line; std::getline(lines, line);) {
+    const size_t key = line.starts_with(kResolved) ? line.find("key '") : std::string::npos;
+    message += (message.empty() ? "" : "\n") + (key == std::string::npos ? line : line.substr(key));
+  }
+  error.message = message;
+  return spec.places.located(std::move(error));
 }
 
 /// Everything on one slot: the first rank of each group, alone in its group.
@@ -73,7 +94,9 @@ Result<ordered_json> measure(const FeedFlags& flags) {
   const IndexFile file;
   TROUPE_RETURN_IF_ERROR(index.write(file.path));
   LocalControl control(feed_assignment(spec, file.path));
-  TROUPE_ASSIGN(const auto job, make_job_context(control));
+  const auto made = make_job_context(control);
+  if (!made.ok()) return as_written(spec, made.error());
+  const auto& job = *made;
   const auto begin = Clock::now();
   int64_t images = 0, patches = 0, tokens = 0;
   StepFeed feed(*job, {{job->encoder, 0}, {job->decoder, 0}}, 1, job->steps, 2);
@@ -113,10 +136,7 @@ int feed_bench_command(int argc, char** argv) {
     return app.exit(e) == 0 ? 0 : 2;
   }
   const auto result = measure(flags);
-  if (!result.ok()) {
-    std::fprintf(stderr, "troupe bench feed: %s\n", result.error().to_string().c_str());
-    return result.error().code == ErrorCode::kInvalidArgument || result.error().code == ErrorCode::kNotFound ? 2 : 1;
-  }
+  if (!result.ok()) return bench_failure("feed", result.error(), flags.json);
   std::printf("%s\n", result->dump(flags.json ? -1 : 2).c_str());
   return 0;
 }

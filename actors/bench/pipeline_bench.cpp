@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "actors/bench/bench_failure.h"
 #include "actors/bench/busy_pipeline.h"
 
 namespace troupe {
@@ -107,10 +108,7 @@ int pipeline_bench_command(int argc, char** argv) {
     return app.exit(e) == 0 ? 0 : 2;
   }
   const auto rows = measure_all(flags);
-  if (!rows.ok()) {
-    std::fprintf(stderr, "troupe bench pipeline: %s\n", rows.error().to_string().c_str());
-    return 1;
-  }
+  if (!rows.ok()) return bench_failure("pipeline", rows.error(), flags.json);
   const bool good = std::all_of(rows->begin(), rows->end(), holds);
   if (flags.json) {
     std::printf("%s\n", rows->dump().c_str());

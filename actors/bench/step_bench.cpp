@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/bench/batch_dataset.h"
+#include "actors/bench/bench_failure.h"
 #include "actors/bench/local_control.h"
 #include "actors/host/device.h"
 #include "actors/host/executor.h"
@@ -237,15 +238,11 @@ int step_bench_command(int argc, char** argv) {
   if (flags.device == "cuda") flags.device = "cuda:0";
   try {
     const auto result = measure(flags);
-    if (!result.ok()) {
-      std::fprintf(stderr, "troupe bench step: %s\n", result.error().to_string().c_str());
-      return result.error().code == ErrorCode::kInvalidArgument || result.error().code == ErrorCode::kNotFound ? 2 : 1;
-    }
+    if (!result.ok()) return bench_failure("step", result.error(), flags.json);
     std::printf("%s\n", result->dump(flags.json ? -1 : 2).c_str());
     return 0;
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "troupe bench step: %s\n", e.what());
-    return 1;
+    return bench_failure("step", internal_error(e.what()), flags.json);
   }
 }
 
