@@ -32,6 +32,7 @@ Result<driver::PlannedJob> plan_order(const driver::SubmitOrder& order, const Ma
   run.job.run_folder = order.run_folder;
   run.job.mode = mode;
   run.job.resume = order.resume;
+  run.job.steps_before = steps_of_run(order.run_folder, order.resume);
   if (!order.command_json.empty()) run.job.command_json = order.command_json;
   return run.job;
 }

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <random>
+#include <sstream>
 
 #include "base/checkpoint/checkpoint_folder.h"
 #include "base/config/job_spec_parser.h"
@@ -92,6 +94,16 @@ Status check_resume(const JobSpec& spec, const std::string& run_folder, const st
   if (latest.path.empty()) return {};
   TROUPE_ASSIGN(const CheckpointManifest saved, read_checkpoint(latest.path, /*verify=*/false));
   return check_resumable(saved, manifest_of_spec(spec, saved.step), latest.path);  // the host adds the data's digest
+}
+
+int64_t steps_of_run(const std::string& run_folder, const std::string& resume) {
+  if (resume.empty()) return 0;
+  const std::string path = (resume == "auto" ? run_folder : resume) + "/job.yaml";
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  const Result<JobSpec> before = parse_job_spec(text.str(), path);
+  return before ? before->training.steps.value_or(0) : 0;
 }
 
 Status check_disk(const JobPlan& plan, const JobSpec& spec, const std::string& run_folder, uint64_t free_bytes) {

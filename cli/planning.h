@@ -43,6 +43,10 @@ Result<std::string> choose_run_folder(const std::string& name, const std::string
 /// are some, one must be complete (DataLoss).
 Status check_resume(const JobSpec& spec, const std::string& run_folder, const std::string& resume);
 
+/// training.steps of the run that `resume` goes on from ("auto": the one in `run_folder`); 0 when there is none, or it
+/// counted epochs.
+int64_t steps_of_run(const std::string& run_folder, const std::string& resume);
+
 /// Whether `free_bytes` of disk hold the checkpoints that the run keeps at a time, and its export with the parts that
 /// it is made of; refused with numbers.
 Status check_disk(const JobPlan& plan, const JobSpec& spec, const std::string& run_folder, uint64_t free_bytes);

@@ -8,7 +8,6 @@
 #include <random>
 #include <set>
 
-#include "base/data/index_progress.h"
 #include "proto/rpc/event_queue.h"
 
 namespace troupe::driver {
@@ -100,14 +99,16 @@ JobRunner::JobRunner(std::string id, PlannedJob job, std::unique_ptr<RunFolder> 
                         {"device", slot.device}});
     }
   folder_->append_event("planned", generation_.value,
-                        {{"job", id_}, {"placement", groups}, {"resume_from", resume_.path}});
+                        {{"job", id_},
+                         {"name", job_.name},
+                         {"total_steps", job_.total_steps},
+                         {"placement", groups},
+                         {"resume_from", resume_.path}});
   for (const std::string& warning : job_.warnings)  // said with the plan
     folder_->append_event("warning", generation_.value, {{"text", warning}});
   for (const std::string& reason : resume_.passed_over)
     warn("a newer checkpoint is not complete and is passed over: " + reason);
-  if (!resume_.path.empty()) say("resuming from " + resume_.path);
-  if (!resume_.path.empty() && job_.total_steps > 0 && resume_.step >= job_.total_steps)
-    warn("all " + std::to_string(job_.total_steps) + " steps are done already: nothing is left to train");
+  if (!resume_.path.empty()) say_resume();
   around_.journal->record_job({id_, job_.name, job_.run_folder, "waiting", generation_.value, 0}, journalled());
   schedule();
 }
@@ -166,6 +167,23 @@ void JobRunner::say(const std::string& line) { around_.publish({JobUpdate::Kind:
 void JobRunner::warn(const std::string& text) {
   folder_->append_event("warning", generation_.value, {{"text", text}});
   say(text);
+}
+
+void JobRunner::say_resume() {
+  const std::string done = std::to_string(resume_.step), total = std::to_string(job_.total_steps);
+  std::string text = "resuming from " + resume_.path + ": ";
+  const bool other = job_.steps_before > 0 && job_.total_steps > 0 && job_.steps_before != job_.total_steps;
+  const std::string before = other ? "; the run before had training.steps " + std::to_string(job_.steps_before) +
+                                         ", which does not hold any more (a --set holds for one start)"
+                                   : "";
+  if (job_.total_steps <= 0)
+    say(text + "step " + done + " is done, training.epochs of this job says how many come");
+  else if (resume_.step < job_.total_steps)
+    say(text + "steps " + std::to_string(resume_.step + 1) + " to " + total + ", as training.steps of this job says" +
+        before);
+  else
+    warn(text + "step " + done + " is done and training.steps of this job is " + total + ": nothing is left to train" +
+         before);
 }
 
 void JobRunner::start_index() {
@@ -261,7 +279,7 @@ Error JobRunner::index_error(int exit_code) const {
 
 void JobRunner::task_line(const std::string& line) {
   if (const auto progress = parse_progress_line(line)) {
-    around_.publish({JobUpdate::Kind::kProgress, "indexing: " + progress_text(*progress), 0, ""});
+    show_indexing(*progress);
     return;
   }
   if (line.starts_with(kWarningLine)) return warn(line.substr(std::strlen(kWarningLine)));
@@ -275,6 +293,18 @@ void JobRunner::task_line(const std::string& line) {
   say(text);
   if (const auto bad = summary.value("bad", int64_t{0}); bad > 0)
     warn(std::to_string(bad) + " records cannot be used and are left out (data.on_bad_record: skip)");
+}
+
+void JobRunner::show_indexing(const IndexProgress& now) {
+  // The held-out records of eval.sources come second: a look that was complete and is another one now.
+  const IndexProgress& last = indexing_;
+  const bool other =
+      now.done_bytes < last.done_bytes || now.total_bytes != last.total_bytes || now.records < last.records;
+  if (job_.needs_eval_index && last.total_bytes > 0 && last.done_bytes == last.total_bytes && other)
+    indexed_set_ = "eval.sources";
+  indexing_ = now;
+  around_.publish(
+      {JobUpdate::Kind::kProgress, std::string("indexing ") + indexed_set_ + ": " + progress_text(now), 0, ""});
 }
 
 void JobRunner::host_hello(int slot, const std::string& incarnation, std::shared_ptr<HostPeer> peer) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/data/index_progress.h"
 #include "base/loop/owner_loop.h"
 #include "driver/journal/journal.h"
 #include "driver/run/metrics_merger.h"
@@ -73,7 +74,9 @@ class JobRunner {
 
  private:
   void carry_out(const JobEffect& effect);
+  void say_resume();
   void start_index();
+  void show_indexing(const IndexProgress& now);
   void spawn_hosts();
   void assign(int slot);
   void publish_grant(const GrantState& grant);
@@ -110,7 +113,9 @@ class JobRunner {
   nlohmann::json index_summary_, host_results_ = nlohmann::json::object(), result_;
   Clock::time_point scheduled_ = Clock::time_point::max(), started_, first_step_at_, last_progress_;
   int64_t first_step_seen_ = 0;
-  std::string last_line_;      // of metrics.jsonl
+  std::string last_line_;   // of metrics.jsonl
+  IndexProgress indexing_;  // the last look at records that was told of
+  const char* indexed_set_ = "data.sources";
   bool progress_due_ = false;  // last_line_ is to be shown
 };
 

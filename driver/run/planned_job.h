@@ -30,8 +30,9 @@ struct PlannedJob {
   std::vector<std::vector<int>> group_slots;  // [group][rank] -> position in slots
   bool needs_index = false;
   bool needs_eval_index = false;
-  int64_t total_steps = 0;  // 0: known to the hosts only
-  int64_t log_every = 1;    // steps between two progress lines (metrics.jsonl has every step)
+  int64_t total_steps = 0;   // 0: known to the hosts only
+  int64_t steps_before = 0;  // of a resumed run: total_steps of the run that it goes on from; 0: not known
+  int64_t log_every = 1;     // steps between two progress lines (metrics.jsonl has every step)
   std::chrono::milliseconds save_grace{300000};
   std::string plan_text;              // for people
   std::vector<std::string> warnings;  // of the plan; plan_text has them too

@@ -87,6 +87,25 @@ TEST_CASE("Without a manifest this machine is the one node") {
   CHECK(workers[0].node == kLocalNode);
 }
 
+TEST_CASE("The steps of a run that is resumed are read from its folder, before they are written over") {
+  const std::string run = fs::temp_directory_path() / ("troupe_steps_of_run_" + std::to_string(::getpid()));
+  fs::remove_all(run);
+  fs::create_directories(run);
+  CHECK(steps_of_run(run, "auto") == 0);
+  const auto spec = load_job_spec_text("model: {path: " TROUPE_SOURCE_DIR
+                                       "/configs/models/qwen2.5-vl-3b, init: random}\n"
+                                       "data: {synthetic: {images: 1}}\ntraining: {steps: 40}\n",
+                                       run + "/written.yaml");
+  REQUIRE(spec.ok());
+  std::ofstream(run + "/job.yaml") << job_spec_to_yaml(*spec);
+  CHECK(steps_of_run(run, "auto") == 40);
+  CHECK(steps_of_run("/nowhere", run) == 40);
+  CHECK(steps_of_run(run, "") == 0);
+  std::ofstream(run + "/job.yaml") << "training: {steps";
+  CHECK(steps_of_run(run, "auto") == 0);
+  fs::remove_all(run);
+}
+
 TEST_CASE("A resume that does not fit is refused with both layouts before the run folder is touched") {
   const std::string run = fs::temp_directory_path() / ("troupe_check_resume_" + std::to_string(::getpid()));
   fs::remove_all(run);

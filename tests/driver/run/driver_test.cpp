@@ -11,6 +11,8 @@
 #include <future>
 #include <mutex>
 
+#include "base/checkpoint/checkpoint_folder.h"
+#include "base/config/job_spec.h"
 #include "tests/driver/run/file_size_limit.h"
 
 using namespace troupe;
@@ -88,7 +90,7 @@ struct FullJournal final : Journal {
 /// A driver with one node and a job of two hosts.
 struct Stage {
   explicit Stage(milliseconds register_timeout = milliseconds(60000), std::unique_ptr<Journal> journal = nullptr,
-                 JobMode mode = JobMode::kTrain) {
+                 JobMode mode = JobMode::kTrain, bool needs_eval_index = false) {
     root = fs::temp_directory_path() / ("troupe_driver_test_" + std::to_string(::getpid()));
     fs::create_directories(root);
     DriverOptions options;
@@ -101,6 +103,7 @@ struct Stage {
     PlannedJob job;
     job.name = "job";
     job.mode = mode;
+    job.needs_eval_index = needs_eval_index;
     job.warnings = {"a plan's warning"};
     job.run_folder = root / "run";
     job.slots = {{"a", 0, "cpu", 1, "127.0.0.1"}, {"a", 1, "cpu", 1, "127.0.0.1"}};
@@ -311,6 +314,67 @@ TEST_CASE("Warnings of the plan and records that are left out are events") {
   REQUIRE(warnings.size() == 2);
   CHECK(warnings[0] == "a plan's warning");
   CHECK(warnings[1].find("3 records") == 0);
+}
+
+TEST_CASE("A look at records names the set: those to train on, then those held out") {
+  Stage stage(milliseconds(60000), nullptr, JobMode::kTrain, /*needs_eval_index=*/true);
+  for (const char* line : {"progress 10 50 200 1", "progress 40 200 200 0", "progress 40 200 200 0",
+                           "progress 5 20 60 1", "progress 9 60 60 0"})
+    stage.driver->host_report(stage.id, [line](JobRunner& runner) { runner.task_line(line); });
+  CHECK(stage.driver->cancel(stage.id).ok());
+  stage.result();
+  std::vector<std::string> sets;
+  for (std::string text; !stage.said.empty();)
+    if (text = stage.said.take(); text.starts_with("indexing ")) sets.push_back(text.substr(9, text.find(':') - 9));
+  CHECK(sets ==
+        std::vector<std::string>{"data.sources", "data.sources", "data.sources", "eval.sources", "eval.sources"});
+}
+
+TEST_CASE("A resumed run says which steps come, and that a number of steps of before holds no more") {
+  const fs::path root = fs::temp_directory_path() / ("troupe_driver_resume_" + std::to_string(::getpid()));
+  const std::string run = root / "run";
+  JobSpec spec;
+  spec.groups.resize(1);
+  spec.groups[0].name = "text";
+  auto temporary = begin_checkpoint(run, 30, Generation{1});
+  REQUIRE(temporary.ok());
+  std::ofstream(*temporary + "/text-0.safetensors") << "weights";
+  REQUIRE(commit_checkpoint(*temporary, run, manifest_of_spec(spec, 30)).ok());
+  std::ofstream(run + "/events.jsonl") << "";
+  const auto said = [&](int64_t steps, int64_t before) {
+    auto driver = std::move(*Driver::create(DriverOptions{}));
+    PlannedJob job;
+    job.name = "job";
+    job.run_folder = run;
+    job.resume = "auto";
+    job.slots = {{"a", 0, "cpu", 1, "127.0.0.1"}};
+    job.group_names = {"text"};
+    job.group_slots = {{0}};
+    job.total_steps = steps;
+    job.steps_before = before;
+    std::string found;
+    const auto id = driver->submit(std::move(job));
+    REQUIRE(id.ok());
+    REQUIRE(driver
+                ->watch(*id,
+                        [&](const JobUpdate& update) {
+                          if (update.text.starts_with("resuming from "))
+                            found = update.text.substr(update.text.find(": ") + 2);
+                        })
+                .ok());
+    driver->close();
+    return found;
+  };
+  CHECK(said(40, 40) == "steps 31 to 40, as training.steps of this job says");
+  CHECK(said(40, 0) == "steps 31 to 40, as training.steps of this job says");
+  CHECK(said(50, 40) ==
+        "steps 31 to 50, as training.steps of this job says; the run before had training.steps 40, which does not "
+        "hold any more (a --set holds for one start)");
+  CHECK(said(20, 40) ==
+        "step 30 is done and training.steps of this job is 20: nothing is left to train; the run before had "
+        "training.steps 40, which does not hold any more (a --set holds for one start)");
+  CHECK(said(0, 0) == "step 30 is done, training.epochs of this job says how many come");
+  fs::remove_all(root);
 }
 
 TEST_CASE("Threads of hosts that take calls poll for themselves; a loop that ends early is the job's cause") {
