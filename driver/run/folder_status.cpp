@@ -50,6 +50,9 @@ void take_event(const json& event, json& status) {
   status["last_event"] = event;
   if (event.contains("job")) status["job"] = event["job"];
   if (kind == "planned") status.erase("hosts");  // those of a run before
+  for (const char* key : {"name", "total_steps"})
+    if (kind == "planned" && event.contains(key)) status[key] = event[key];
+  if (kind == "training_plan" && event.contains("steps")) status["total_steps"] = event["steps"];  // epochs, counted
   if (kind == "spawned") status["hosts"] = event.value("hosts", json::array());
   if (kind == "phase") status["phase"] = event.value("phase", "");
   if (kind != "host_exited" || !status.contains("hosts")) return;

@@ -22,7 +22,7 @@ struct Run {
     auto opened = RunFolder::open(path, false);
     REQUIRE(opened.ok());
     folder = std::move(*opened);
-    folder->append_event("planned", 1, {{"job", "j1"}});
+    folder->append_event("planned", 1, {{"job", "j1"}, {"name", "shapes"}, {"total_steps", 40}});
     folder->append_event("phase", 1, {{"phase", "running"}});
     folder->append_event("spawned", 1,
                          {{"hosts",
@@ -61,6 +61,17 @@ TEST_CASE("A folder that a run holds is in its last phase, one that nobody holds
   run.folder.reset();
   CHECK(run.status()["phase"] == "lost");
   CHECK(run.status()["hosts"][0]["phase"] == "lost");
+  CHECK(run.status()["job"] == "j1");
+  CHECK(run.status()["name"] == "shapes");
+  CHECK(run.status()["total_steps"] == 40);
+}
+
+TEST_CASE("The steps of a run by epochs are known from where its hosts counted them") {
+  Run run;
+  run.folder->append_event("planned", 2, {{"job", "j2"}, {"name", "shapes"}, {"total_steps", 0}});
+  CHECK(run.status()["total_steps"] == 0);
+  run.folder->append_event("training_plan", 2, {{"steps", 63}});
+  CHECK(run.status()["total_steps"] == 63);
 }
 
 TEST_CASE("The step of a run that was killed is the last of its metrics, evaluations and a cut line left aside") {
