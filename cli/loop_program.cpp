@@ -1,5 +1,7 @@
 #include "cli/loop_program.h"
 
+#include <csignal>
+
 #include "cli/exit_codes.h"
 
 namespace troupe::cli {
@@ -52,6 +54,7 @@ void LoopProgram::look(driver::Driver& driver, const std::string& job) {
 }
 
 std::optional<std::string> LoopProgram::leave(std::chrono::milliseconds timeout) {
+  spawner_->signal(pid_, SIGCONT);  // one that is stopped sees no end of its job
   std::optional<Ended> ended;
   {
     std::unique_lock lock(state_->mutex);
@@ -69,6 +72,7 @@ std::optional<std::string> LoopProgram::leave(std::chrono::milliseconds timeout)
 void LoopProgram::signal(int number) {
   signal_ = number;
   spawner_->signal(pid_, number);
+  spawner_->signal(pid_, SIGCONT);  // one that is stopped would not see it
 }
 
 }  // namespace troupe::cli

@@ -23,10 +23,10 @@ class LoopProgram {
   /// Tells the driver when the program has left. One that leaves by a signal that was passed on to it, or behind it
   /// with status 0, 130 or 128 + the signal's number, has been stopped; with status 75 it has saved before.
   void look(driver::Driver& driver, const std::string& job);
-  /// Passes a signal on.
+  /// Passes a signal on, also to a program that is stopped (SIGSTOP): it goes on.
   void signal(int number);
-  /// Gives the program time to leave by itself, then kills it. How it left, unless with status 0: "the loop PROGRAM
-  /// exited with status 3".
+  /// Gives the program time to leave by itself (one that is stopped goes on), then kills it. How it left, unless with
+  /// status 0: "the loop PROGRAM exited with status 3".
   std::optional<std::string> leave(std::chrono::milliseconds timeout);
 
  private:
