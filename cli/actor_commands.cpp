@@ -40,11 +40,12 @@ Result<Answer> answer_of(std::vector<std::string> command) {
 
 }  // namespace
 
-Status check_devices(const std::string& actor, const std::vector<std::string>& devices) {
-  const std::set<std::string> wanted(devices.begin(), devices.end());
+Status check_devices(const std::string& actor, const std::vector<driver::PlannedSlot>& slots) {
+  std::set<std::string> asked{"cpu"};
   std::vector<std::string> command = {actor, "devices"};
-  for (const std::string& device : wanted)
-    if (device != "cpu") command.push_back(device);
+  for (const driver::PlannedSlot& slot : slots)
+    if (asked.insert(slot.device).second)
+      command.push_back(slot.node + ":" + std::to_string(slot.index) + "=" + slot.device);
   if (command.size() == 2) return {};  // every actor program has a CPU
   TROUPE_ASSIGN(const Answer answer, answer_of(std::move(command)));
   return answer.exit_code == 0 ? Status() : invalid_argument("key 'device': " + answer.text);

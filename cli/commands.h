@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "driver/run/planned_job.h"
 
 /// One function a verb; each returns the process's exit code. Called before any thread exists.
 namespace troupe::cli {
@@ -59,9 +60,15 @@ struct ConvertOptionsGiven {
 };
 int convert_command(const ConvertOptionsGiven& options);
 
-/// Asks the actor program whether it can use these devices of this machine; InvalidArgument names the first that it
-/// cannot, and why. Costs nothing when all are "cpu", else the start of a process.
-Status check_devices(const std::string& actor, const std::vector<std::string>& devices);
+/// Asks the actor program whether it can use the devices of these slots on this machine; InvalidArgument names the
+/// first slot whose device it cannot, and why. Costs nothing when all are "cpu", else the start of a process.
+Status check_devices(const std::string& actor, const std::vector<driver::PlannedSlot>& slots);
+
+/// `arguments`: the bench's name and what stands behind it. Without a name, or with one that no bench has, all are
+/// listed and the request is refused.
+int bench_command(const std::string& actor, const std::vector<std::string>& arguments);
+/// The benches, a line each, without a newline behind the last.
+std::string benches_text();
 
 /// Becomes `troupe-actor` with the same arguments; returns only when that fails.
 int actor_command(const std::string& actor, const std::vector<std::string>& arguments);

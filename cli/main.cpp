@@ -8,8 +8,6 @@
 #include "base/error_json.h"
 #include "base/standard_output.h"
 #include "base/version/version.h"
-#include "cli/bench_calls.h"
-#include "cli/bench_dispatch.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 
@@ -193,7 +191,7 @@ void add_clients(CLI::App& app, Given& given) {
   trace->add_option("--out", given.trace_out, "the file to write (default: trace.json beside the hosts' files)");
   trace->add_flag("--json", given.client.json, "answer as JSON");
   trace->footer(
-      "Example:\n  troupe run job.yaml --set profile.steps=[10,12] --run-dir runs/try && troupe trace runs/try");
+      "Example:\n  troupe run job.yaml --set 'profile.steps=[10,12]' --run-dir runs/try && troupe trace runs/try");
   trace->callback(
       [&given] { given.exit_code = trace_command(given.client.target, given.trace_out, given.client.json); });
 
@@ -205,26 +203,13 @@ void add_clients(CLI::App& app, Given& given) {
 }
 
 void add_others(CLI::App& app, Given& given) {
-  CLI::App* bench = app.add_subcommand("bench", "measure: step, dispatch, ...; `troupe bench NAME --help` says more");
+  CLI::App* bench = app.add_subcommand("bench", "measure what NAME says; `troupe bench NAME --help` says more");
   bench->prefix_command();
   bench->add_option("--actor", given.run.actor, "the actor program (default: troupe-actor beside troupe)");
-  bench->footer(
-      "Examples:\n  troupe bench dispatch --hosts 8+8\n  troupe bench step --device cpu --model examples/shapes/model "
-      "--random --json");
-  bench->callback([&given, bench] {
-    const std::vector<std::string> rest = bench->remaining();
-    if (!rest.empty() && rest.front() == "dispatch") {
-      given.exit_code = bench_dispatch_command(given.run.actor, {rest.begin() + 1, rest.end()});
-      return;
-    }
-    if (!rest.empty() && rest.front() == "calls") {
-      given.exit_code = bench_calls_command(given.run.actor, {rest.begin() + 1, rest.end()});
-      return;
-    }
-    std::vector<std::string> arguments{"bench"};
-    for (const std::string& argument : bench->remaining()) arguments.push_back(argument);
-    given.exit_code = actor_command(given.run.actor, arguments);
-  });
+  bench->footer("Benches:\n" + benches_text() +
+                "\n\nExamples:\n  troupe bench dispatch --hosts 8+8\n  troupe bench step --device cpu --model "
+                "examples/shapes/model --random --json");
+  bench->callback([&given, bench] { given.exit_code = bench_command(given.run.actor, bench->remaining()); });
   for (const auto& verb : kNotBuilt) {
     CLI::App* command = app.add_subcommand(verb[0], std::string(verb[1]) + " (not built yet)");
     command->prefix_command();

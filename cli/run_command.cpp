@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <future>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -46,7 +47,7 @@ Status check_loop(const RunOptions& options) {
                       "--loop " + options.loop +
                           ": calls to the hosts of a cluster manifest are not built yet; valid: "
                           "without --cluster, on this machine");
-  return worker::check_program(fs::absolute(options.loop).string());
+  return worker::check_program(fs::absolute(options.loop).string(), "program of --loop");
 }
 
 /// What happens at steps that the driver counts cannot happen in a loop of one's own.
@@ -61,18 +62,50 @@ Status check_loop_spec(const JobSpec& spec) {
       "key '" + key + "': belongs to the recorded loop; with --loop valid: without it (the loop saves by calls)"));
 }
 
+/// What --model says of the spec, each as --set would.
+std::vector<std::string> overrides_of_model(const RunOptions& options) {
+  return {"model.path=" + fs::absolute(options.model).string(), "model.init=pretrained"};
+}
+
+/// The place of a complaint that `--model` is to be blamed for, as the person wrote it.
+std::string as_asked(std::string place, const RunOptions& options) {
+  for (const std::string& override : overrides_of_model(options)) {
+    const std::string set = "--set " + override + ":";
+    for (size_t at = 0; (at = place.find(set, at)) != std::string::npos;)
+      if (at == 0 || place[at - 1] == '\n')
+        place.replace(at, set.size(), "--model " + options.model + ":");
+      else
+        ++at;
+  }
+  return place;
+}
+
+Result<JobSpec> load_evaluated_spec(const RunOptions& options) {
+  std::vector<std::string> overrides = options.overrides;
+  for (const std::string& override : overrides_of_model(options)) overrides.push_back(override);
+  Result<JobSpec> spec = load_job_spec(options.job_file, overrides);
+  if (!spec) {
+    Error error = spec.error();
+    error.message = as_asked(std::move(error.message), options);
+    return error;
+  }
+  std::map<std::string, std::string> places = spec->places.places();
+  for (auto& [key, place] : places) {
+    place = as_asked(place + ":", options);
+    place.pop_back();
+  }
+  spec->places = KeyPlaces(std::move(places));
+  return spec;
+}
+
 Result<Prepared> prepare(const RunOptions& options) {
   TROUPE_RETURN_IF_ERROR(check_loop(options));
   Prepared prepared;
   if (!options.cluster_file.empty()) {
     TROUPE_ASSIGN(prepared.manifest, load_manifest(options.cluster_file));
   }
-  std::vector<std::string> overrides = options.overrides;
-  if (options.evaluate) {
-    overrides.push_back("model.path=" + fs::absolute(options.model).string());
-    overrides.push_back("model.init=pretrained");
-  }
-  TROUPE_ASSIGN(JobSpec spec, load_job_spec(options.job_file, overrides));
+  TROUPE_ASSIGN(JobSpec spec,
+                options.evaluate ? load_evaluated_spec(options) : load_job_spec(options.job_file, options.overrides));
   if (!options.loop.empty()) TROUPE_RETURN_IF_ERROR(check_loop_spec(spec));
   if (options.evaluate && spec.eval.sources.empty() && spec.eval.split <= 0)
     return spec.places.located(
@@ -86,9 +119,7 @@ Result<Prepared> prepare(const RunOptions& options) {
   const bool named = !options.resume.empty() && options.resume != "auto";
   TROUPE_RETURN_IF_ERROR(check_writable(!options.run_dir.empty() ? options.run_dir : named ? options.resume : "runs"));
   if (!manifest || manifest->launch == LaunchKind::kLocal) {
-    std::vector<std::string> devices;
-    for (const driver::PlannedSlot& slot : prepared.run.job.slots) devices.push_back(slot.device);
-    if (const Status s = check_devices(prepared.actor, devices); !s.ok())
+    if (const Status s = check_devices(prepared.actor, prepared.run.job.slots); !s.ok())
       return prepared.run.spec.places.located(s.error());
   }
   return prepared;
@@ -104,6 +135,7 @@ Status choose_folder(const RunOptions& options, const PlannedRun& prepared, driv
   TROUPE_ASSIGN(job.run_folder, choose_run_folder(job.name, options.run_dir, options.resume));
   TROUPE_RETURN_IF_ERROR(check_resume(prepared.spec, job.run_folder, options.resume));
   job.resume = options.resume;
+  job.steps_before = steps_of_run(job.run_folder, options.resume);
   TROUPE_RETURN_IF_ERROR(check_writable(job.run_folder));
   if (options.evaluate) return {};
   // Checkpoints of the run that is continued go as newer ones come, and what its export left unfinished goes at once.

@@ -54,13 +54,20 @@ int host_command(int argc, char** argv) {
   return 1;
 }
 
-/// `troupe-actor devices cuda:0 cuda:1`: asked before a job starts whether this build on this machine has them.
+/// `troupe-actor devices a:0=cuda:0 a:1=cuda:1`: asked before a job starts whether this build on this machine has the
+/// devices of these slots.
 int devices_command(int argc, char** argv) {
   for (int i = 2; i < argc; ++i) {
     SlotInfo slot;
-    slot.node = "local";
-    slot.index = i - 2;
-    slot.device = argv[i];
+    const std::string given = argv[i];
+    const size_t device_at = given.rfind('='), index_at = given.rfind(':', device_at);
+    if (device_at == std::string::npos || index_at == std::string::npos) {
+      std::fprintf(stderr, "'%s' names no slot; valid: NODE:INDEX=DEVICE\n", argv[i]);
+      return 2;
+    }
+    slot.node = given.substr(0, index_at);
+    slot.index = std::atoi(given.c_str() + index_at + 1);
+    slot.device = given.substr(device_at + 1);
     const auto device = open_device(slot);
     if (device.ok()) continue;
     std::fprintf(stderr, "%s\n", device.error().message.c_str());
@@ -85,7 +92,7 @@ int bench_command(int argc, char** argv) {
     if (bench.name == name) return bench.run(argc - 2, argv + 2);
     valid += (valid.empty() ? "" : ", ") + std::string(bench.name);
   }
-  const Error error = invalid_argument("unknown bench '" + name + "' (valid: dispatch, " + valid + ")");
+  const Error error = invalid_argument("unknown bench '" + name + "' (valid here: " + valid + ")");
   std::fprintf(stderr, "troupe bench: %s\n", error.to_string().c_str());
   if (std::find(argv, argv + argc, std::string_view("--json")) != argv + argc)
     std::printf("%s\n", error_json(error, 2).c_str());

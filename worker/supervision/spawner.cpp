@@ -226,9 +226,9 @@ void Spawner::reap_ended() {
     reaped_(pid, WIFEXITED(status) ? WEXITSTATUS(status) : 0, WIFSIGNALED(status) ? WTERMSIG(status) : 0);
 }
 
-Status check_program(const std::string& path) {
+Status check_program(const std::string& path, const std::string& what) {
   if (::access(path.c_str(), X_OK) == 0) return {};
-  return not_found("the actor program " + path + " cannot be executed: " + std::strerror(errno));
+  return not_found("the " + what + " " + path + " cannot be executed: " + std::strerror(errno));
 }
 
 }  // namespace troupe::worker

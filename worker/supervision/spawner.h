@@ -53,8 +53,8 @@ class Spawner {
   std::thread thread_;
 };
 
-/// The path that a shell would start for `name` is not searched: `name` is taken as it is. "NotFound" names it when it
-/// cannot be executed.
-Status check_program(const std::string& path);
+/// The path that a shell would start for `name` is not searched: `name` is taken as it is. "NotFound" names it, as
+/// "the WHAT PATH", when it cannot be executed.
+Status check_program(const std::string& path, const std::string& what = "actor program");
 
 }  // namespace troupe::worker
