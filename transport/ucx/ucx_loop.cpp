@@ -31,6 +31,9 @@ constexpr size_t kSegmentBytes = size_t{2} << 30;
 /// What UCX puts into one piece over TCP: its own 8 KiB costs a call of the system for each, and nearly half the speed
 /// at 64 KiB.
 constexpr const char* kTcpSegment = "256k";
+/// Whether UCX goes on while the other side takes its call. It must: when a peer ends between taking a call that was
+/// waited for and reading from it, UCX 1.13 aborts in its progress; a call not waited for fails as a message does.
+constexpr const char* kTcpGoesOn = "y";
 constexpr size_t kReleaseBatch = size_t{1} << 20;
 /// Calls of ucp_worker_progress in one hold of the lock.
 constexpr int kProgressAtOnce = 64;
@@ -76,7 +79,7 @@ Status UcxLoop::open() {
   worker.interface_address = options_.interface_address;
   worker.transports = options_.transports;
   if (options_.transports.empty() || options_.transports.find("tcp") != std::string::npos)
-    worker.settings = {{"TX_SEG_SIZE", kTcpSegment}, {"RX_SEG_SIZE", kTcpSegment}};
+    worker.settings = {{"TX_SEG_SIZE", kTcpSegment}, {"RX_SEG_SIZE", kTcpSegment}, {"CONN_NB", kTcpGoesOn}};
   TROUPE_ASSIGN(worker_, UcxWorker::create(worker));
   ucp_am_handler_param_t handler{};
   handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
