@@ -95,7 +95,8 @@ bool looks_like_picture(const Json& value) {
   }
   if (value.is_object())
     return std::any_of(value.begin(), value.end(),
-                       [](const Json& v) { return v.is_binary() && looks_like_picture(v); });
+                       [](const Json& v) { return v.is_binary() && looks_like_picture(v); }) ||
+           (value.contains("path") && looks_like_picture(value.at("path")));
   if (!value.is_string()) return false;
   const std::string& s = value.get_ref<const std::string&>();
   for (const std::string_view end : {".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"}) {

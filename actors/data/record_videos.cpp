@@ -13,18 +13,43 @@ namespace {
 
 using namespace record_fields;
 
-constexpr double kMostFps = 1000;
+constexpr double kLeastFps = 0.001, kMostFps = 1000;
 /// Keys beside a video that would change which of its frames are taken, or how.
-constexpr std::array<const char*, 9> kUnreadOfPart{"nframes",     "min_frames", "max_frames",
-                                                   "min_pixels",  "max_pixels", "total_pixels",
-                                                   "video_start", "video_end",  "resized_height"};
+constexpr std::array<const char*, 17> kUnreadBeside{
+    "nframes",        "num_frames",    "min_frames", "max_frames", "min_pixels",      "max_pixels",
+    "total_pixels",   "video_start",   "video_end",  "start_time", "end_time",        "video_fps",
+    "resized_height", "resized_width", "start",      "end",        "do_sample_frames"};
+/// Endings of names of videos, of kinds that are not read too.
+constexpr std::array<std::string_view, 13> kVideoEndings{".mp4",  ".m4v", ".mkv", ".webm", ".avi", ".mov", ".mpg",
+                                                         ".mpeg", ".flv", ".wmv", ".3gp",  ".ogv", ".m2ts"};
 
 Result<double> read_fps(const Json& value, const std::string& where) {
   const double fps = value.is_number() ? value.get<double>() : 0;
-  if (!(fps > 0 && fps <= kMostFps))
+  if (!(fps >= kLeastFps && fps <= kMostFps))
     return invalid_argument(where + " is " + quoted(value.dump()) +
-                            "; frames a second, above 0 and up to 1000, are understood");
+                            "; frames a second, from 0.001 to 1000, are understood");
   return fps;
+}
+
+/// What stands beside a video: the keys that are not read, and how many frames a second where it says so.
+Status read_beside(const Json& object, const std::string& where, RecordVideo* video) {
+  for (const char* key : kUnreadBeside)
+    if (const auto found = object.find(key); found != object.end() && !found->is_null())
+      return invalid_argument(where + " has a video with '" + key + "', which is not read; valid: fps");
+  const char* before = nullptr;
+  for (const char* key : {"fps", "sample_fps"}) {
+    const auto fps = object.find(key);
+    if (fps == object.end() || fps->is_null()) continue;
+    if (video == nullptr)
+      return invalid_argument(where + " has '" + key +
+                              "' and no video; valid: the video in the same part, or fps beside the list of videos");
+    TROUPE_ASSIGN(const double rate, read_fps(*fps, where + ": '" + key + "'"));
+    if (before != nullptr && rate != video->fps)
+      return invalid_argument(where + " has both '" + before + "' and '" + key + "', and they differ");
+    video->fps = rate;
+    before = key;
+  }
+  return {};
 }
 
 /// A list is the frames of one video.
@@ -37,6 +62,7 @@ Status read_video(const Json& value, const std::string& key, std::vector<RecordV
   } else {
     TROUPE_RETURN_IF_ERROR(read_image(value, key, files));
     video.file = std::move(files[0]);
+    if (value.is_object()) TROUPE_RETURN_IF_ERROR(read_beside(value, "key '" + key + "'", &video));
   }
   videos.push_back(std::move(video));
   return {};
@@ -52,9 +78,10 @@ Status read_video_list(const Json& value, const std::string& key, std::vector<Re
   return {};
 }
 
-/// Frames a second beside the list: one number for all of `videos`, or one for each. A file knows its own.
+/// Frames a second beside the videos: one number for all of them, or one for each. A file knows its own.
 Status read_rates(const Json& object, const RecordSpelling& spelling, std::vector<RecordVideo>& videos) {
-  const bool frames = std::any_of(videos.begin(), videos.end(), [](const auto& v) { return !v.is_file(); });
+  const auto without = [](const RecordVideo& v) { return !v.is_file() && v.fps == 0; };
+  const bool frames = std::any_of(videos.begin(), videos.end(), without);
   const Found found = frames ? present(object, Column::kFps, spelling) : Found();
   if (!found) return {};
   const std::string where = "key '" + found.key + "'";
@@ -62,7 +89,7 @@ Status read_rates(const Json& object, const RecordSpelling& spelling, std::vecto
     return invalid_argument(where + " has " + std::to_string(found.value->size()) + " numbers for " +
                             std::to_string(videos.size()) + (videos.size() == 1 ? " video" : " videos"));
   for (size_t i = 0; i < videos.size(); ++i) {
-    if (videos[i].is_file()) continue;
+    if (!without(videos[i])) continue;
     TROUPE_ASSIGN(videos[i].fps, read_fps(found.value->is_array() ? found.value->at(i) : *found.value, where));
   }
   return {};
@@ -73,35 +100,29 @@ Status read_rates(const Json& object, const RecordSpelling& spelling, std::vecto
 Status read_video_part(const nlohmann::json& part, const std::string& type, const std::string& where,
                        std::vector<RecordVideo>& videos) {
   const auto value = part.find(type);
-  if (value == part.end() || value->is_null()) return {};  // the record's list of videos has it
-  for (const char* key : kUnreadOfPart)
-    if (const auto found = part.find(key); found != part.end() && !found->is_null())
-      return invalid_argument(where + " has a video with '" + key + "', which is not read; valid: fps");
+  if (value == part.end() || value->is_null()) return read_beside(part, where, nullptr);  // the record's list has it
   const Json& video = value->is_object() && value->contains("url") ? value->at("url") : *value;
   TROUPE_RETURN_IF_ERROR(read_video(video, where + "." + type, videos));
-  for (const char* key : {"fps", "sample_fps"}) {
-    const auto fps = part.find(key);
-    if (fps == part.end() || fps->is_null()) continue;
-    TROUPE_ASSIGN(videos.back().fps, read_fps(*fps, where + ": '" + key + "'"));
-  }
-  return {};
+  return read_beside(part, where, &videos.back());
 }
 
 Status read_videos(const nlohmann::json& object, const RecordSpelling& spelling, Record& record) {
   Found first;
+  std::vector<RecordVideo> listed;
   for (const auto& key : keys_of(Column::kVideos, spelling)) {
     const auto found = object.find(key);
     if (found == object.end() || is_empty(*found)) continue;
     if (first && *first.value != *found)
       return invalid_argument("has both '" + first.key + "' and '" + key + "', and they differ");
-    if (!first) {
-      std::vector<RecordVideo> videos;
-      TROUPE_RETURN_IF_ERROR(read_video_list(*found, key, videos));
-      TROUPE_RETURN_IF_ERROR(read_rates(object, spelling, videos));
-      record.videos.insert(record.videos.end(), videos.begin(), videos.end());
-    }
+    if (!first) TROUPE_RETURN_IF_ERROR(read_video_list(*found, key, listed));
     first = {key, &*found};
   }
+  if (!listed.empty() || !record.videos.empty())
+    for (const char* key : {"nframes", "video_start", "video_end"})  // the plainer words may be labels
+      if (const auto set = object.find(key); set != object.end() && !is_empty(*set))
+        return invalid_argument(std::string("key '") + key + "' stands beside a video and is not read; valid: fps");
+  TROUPE_RETURN_IF_ERROR(read_rates(object, spelling, listed.empty() ? record.videos : listed));
+  record.videos.insert(record.videos.end(), listed.begin(), listed.end());
   return {};
 }
 
@@ -117,25 +138,26 @@ void bind_image_placeholders_to_videos(Record& record) {
 }
 
 bool is_video_name(std::string_view name) {
-  for (const std::string_view end : {".mp4", ".mkv", ".webm", ".avi", ".mov"}) {
-    const auto same = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; };
-    if (name.size() > end.size() &&
-        std::equal(end.begin(), end.end(), name.end() - static_cast<std::ptrdiff_t>(end.size()),
-                   [&](char b, char a) { return same(a, b); }))
-      return true;
-  }
-  return false;
+  return std::any_of(kVideoEndings.begin(), kVideoEndings.end(), [&](std::string_view end) {
+    return name.size() > end.size() &&
+           std::equal(end.begin(), end.end(), name.end() - static_cast<std::ptrdiff_t>(end.size()),
+                      [](char e, char c) { return std::tolower(static_cast<unsigned char>(c)) == e; });
+  });
 }
 
 bool looks_like_video(const nlohmann::json& value) {
   if (value.is_array()) return std::any_of(value.begin(), value.end(), looks_like_video);
   if (value.is_binary()) {
     const auto& bytes = value.get_binary();
-    return video_container_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()}) != nullptr;
+    return looks_like_video_data({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   }
   if (value.is_object())
-    return std::any_of(value.begin(), value.end(), [](const Json& v) { return v.is_binary() && looks_like_video(v); });
-  return value.is_string() && is_video_name(value.get_ref<const std::string&>());
+    return std::any_of(value.begin(), value.end(),
+                       [](const Json& v) { return v.is_binary() && looks_like_video(v); }) ||
+           (value.contains("path") && looks_like_video(value.at("path")));
+  if (!value.is_string()) return false;
+  const std::string_view name = value.get_ref<const std::string&>();
+  return is_video_name(name.substr(0, name.find_first_of("?#")));  // what follows belongs to an address
 }
 
 }  // namespace troupe

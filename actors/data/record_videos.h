@@ -10,7 +10,8 @@
 namespace troupe {
 
 /// One video as a part of a turn: `part` has the value under `type` ("video" or "video_url"), and how many frames a
-/// second beside it. InvalidArgument begins with `where`. Nothing is added when the part does not name it.
+/// second beside it. InvalidArgument begins with `where`, also for settings of a
+/// video that are not read. Nothing is added when the part does not name it.
 Status read_video_part(const nlohmann::json& part, const std::string& type, const std::string& where,
                        std::vector<RecordVideo>& videos);
 
@@ -20,7 +21,7 @@ Status read_videos(const nlohmann::json& object, const RecordSpelling& spelling,
 /// In a record with videos and without images `<image>` may stand for a video; such placeholders become `<video>`.
 void bind_image_placeholders_to_videos(Record& record);
 
-/// By the name's ending.
+/// By the name's ending, which may be that of a kind that is not read.
 bool is_video_name(std::string_view name);
 /// A name of a video's file, the bytes of one, or a list or an object that holds one.
 bool looks_like_video(const nlohmann::json& value);

@@ -6,6 +6,7 @@ namespace troupe {
 namespace {
 
 constexpr int64_t kMaxFrames = int64_t{1} << 16;       // of a video that the model sees
+constexpr double kMaxSeconds = 1 << 24;                // of a video, about half a year
 constexpr int64_t kMaxVideoPixels = int64_t{1} << 30;  // of these frames together, scaled
 
 std::string size_text(ImageSize size) { return std::to_string(size.width) + " x " + std::to_string(size.height); }
@@ -73,6 +74,8 @@ Result<IndexedImage> VideoReader::grid_of_look(const Look& look) const {
                             "data.video.max_frames or data.video.max_pixels");
   grid.kind = MediumKind::kVideo;
   grid.seconds = static_cast<float>(static_cast<double>(pair) / look.fps);
+  if (!(static_cast<double>(grid.seconds) * grid.t <= kMaxSeconds))
+    return invalid_argument("lasts longer than the limit of 2^24 seconds");
   return grid;
 }
 

@@ -128,29 +128,31 @@ void convert_form(const ConversionScope& s) {
                          "disable_shuffling");
 }
 
-void convert_pixels(const ConversionScope& s) {
-  const auto most = s.values.integer("image_max_pixels", 1), least = s.values.integer("image_min_pixels", 1);
-  s.draft.set_or_default(most.has_value(), "data.max_pixels", std::to_string(most.value_or(768 * 768)),
-                         "image_max_pixels");
-  s.draft.set_or_default(least.has_value(), "data.min_pixels",
-                         std::to_string(std::max(least.value_or(32 * 32), kProcessorMinPixels)), "image_min_pixels");
-  if (least && *least < kProcessorMinPixels)
-    s.draft.remark(s.values.place_of("image_min_pixels"),
-                   "image_min_pixels: the model's processor scales images up to 3136 pixels there too");
+/// The two limits of images or videos; `most`, `least`: what holds when nothing is said.
+void convert_limits(const ConversionScope& s, const std::string& of, const std::string& section, int64_t most,
+                    int64_t least) {
+  const std::string most_key = of + "_max_pixels", least_key = of + "_min_pixels";
+  const auto most_given = s.values.integer(most_key, 1), least_given = s.values.integer(least_key, 1);
+  most = most_given.value_or(most);
+  least = std::max(least_given.value_or(least), kProcessorMinPixels);
+  s.draft.set_or_default(most_given.has_value(), section + ".max_pixels", std::to_string(most), most_key);
+  s.draft.set_or_default(least_given.has_value(), section + ".min_pixels", std::to_string(least), least_key);
+  if (least_given && *least_given < kProcessorMinPixels)
+    s.draft.remark(s.values.place_of(least_key),
+                   least_key + ": the model's processor scales " + of + "s up to 3136 pixels there too");
+  if (most_given && most < least)
+    s.values.fail(most_key, s.values.shown(most_key) + " is below the " + std::to_string(least) +
+                                " pixels to which the model's processor scales up; valid: at least that");
 }
 
 void convert_videos(const ConversionScope& s) {
   const auto fps = s.values.number("video_fps", 0.001, 1000);
-  const auto frames = s.values.integer("video_maxlen", 2, 65536), most = s.values.integer("video_max_pixels", 1),
-             least = s.values.integer("video_min_pixels", 1);
+  const auto frames = s.values.integer("video_maxlen", 2, 65536);
   s.draft.set_or_default(fps.has_value(), "data.video.fps", number_text(fps.value_or(2)), "video_fps");
   s.draft.set_default("data.video.min_frames", "2");
   s.draft.set_or_default(frames.has_value(), "data.video.max_frames", std::to_string(frames.value_or(128)),
                          "video_maxlen");
-  s.draft.set_or_default(most.has_value(), "data.video.max_pixels", std::to_string(most.value_or(256 * 256)),
-                         "video_max_pixels");
-  s.draft.set_or_default(least.has_value(), "data.video.min_pixels",
-                         std::to_string(std::max(least.value_or(16 * 16), kProcessorMinPixels)), "video_min_pixels");
+  convert_limits(s, "video", "data.video", 256 * 256, 16 * 16);
 }
 
 void convert_packs(const ConversionScope& s) {
@@ -180,7 +182,7 @@ void convert_llama_factory(const ConversionScope& s) {
   convert_model(s);
   const bool held_out = convert_records(s);
   convert_form(s);
-  convert_pixels(s);
+  convert_limits(s, "image", "data", 768 * 768, 32 * 32);
   convert_videos(s);
   convert_packs(s);
   convert_batch(s, ranks_of(s, /*visible=*/true), 8, 1);

@@ -152,7 +152,8 @@ const std::vector<ForeignKey>& ms_swift_keys() {
       {"MASTER_ADDR", Fate::kDropped, "not needed: a cluster manifest names nodes"},
       {"MASTER_PORT", Fate::kDropped, "not needed: a cluster manifest names nodes"},
       {"VIDEO_TOTAL_PIXELS", Fate::kDropped,
-       "no counterpart: frames share a limit only where the folder's video processor has cap_pixels_per_frame"},
+       "no counterpart, nor has its default: frames share a limit only where the folder's video processor has "
+       "cap_pixels_per_frame"},
       {"USE_HF", Fate::kDropped, "not needed: models are read from folders"},
       {"MODELSCOPE_CACHE", Fate::kDropped, "not needed: models are read from folders"},
       {"OMP_NUM_THREADS", Fate::kDropped, "not needed: threads are shared out evenly"},

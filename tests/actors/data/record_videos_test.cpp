@@ -138,11 +138,35 @@ TEST_CASE("In a row videos and frames may be bytes, and bytes of a video under a
   CHECK(*alone.videos[0].file.bytes == "mkv");
   Record unread;
   const json text = json::array({{{"from", "human"}, {"value", "x"}}, {{"from", "gpt"}, {"value", "y"}}});
-  for (const json& clip : {bytes("\x1A\x45\xDF\xA3"), json{{"clip", bytes("\x1A\x45\xDF\xA3")}}}) {
+  for (const json& clip : {bytes("\x1A\x45\xDF\xA3"), json{{"clip", bytes("\x1A\x45\xDF\xA3")}}, bytes("FLV\1")}) {
     const Status refused = parse_row({{"conversations", text}, {"clip", clip}}, unread);
     REQUIRE_FALSE(refused.ok());
     CHECK(refused.error().message.find("key 'clip' names videos but is not read") != std::string::npos);
   }
+}
+
+TEST_CASE("Settings beside a video are read or refused wherever it is written") {
+  const auto part = [](const std::string& keys, const std::string& beside) {
+    return R"({"messages": [{"role": "user", "content": [{"type": "video")" + keys +
+           R"(}, {"type": "text", "text": "x"}]}, {"role": "assistant", "content": "y"}])" + beside + "}";
+  };
+  CHECK(says(part(R"(, "nframes": 8)", R"(, "videos": ["a.mp4"])"), "'nframes'"));
+  CHECK(says(part(R"(, "fps": 8)", R"(, "videos": ["a.mp4"])"), "'fps' and no video"));
+  CHECK(good(part(R"(, "video": ["a.png", "b.png"])", R"(, "fps": 4)")).videos[0].fps == 4);
+  CHECK(good(part(R"(, "video": ["a.png", "b.png"], "fps": 2)", R"(, "fps": 4)")).videos[0].fps == 2);
+  CHECK(good(with(R"("videos": [{"path": "a.mp4", "fps": 0.5}], )", "<video>")).videos[0].fps == 0.5);
+  CHECK(says(with(R"("videos": [{"path": "a.mp4", "video_start": 3}], )", "<video>"), "'video_start'"));
+  CHECK(says(with(R"("videos": [["a.png"]], "fps": 1e-39, )", "<video>"), "from 0.001 to 1000"));
+  CHECK(says(with(R"("videos": ["a.mp4"], "video_start": 3, )", "<video>"), "key 'video_start' stands beside a video"));
+  CHECK(good(with(R"("video_start": 3, )", "x")).videos.empty());
+  CHECK(says(part(R"(, "video": "a.mp4", "fps": 1, "sample_fps": 2)", ""), "'fps' and 'sample_fps', and they differ"));
+}
+
+TEST_CASE("A file under a key that is not read is refused also inside of an object") {
+  CHECK(says(with(R"("clip": {"bytes": null, "path": "a.mp4"}, )", "x"), "key 'clip' names videos"));
+  CHECK(says(with(R"("clip": "http://a/b.mp4?t=1", )", "x"), "key 'clip' names videos"));
+  CHECK(says(with(R"("clip": "a.MPG", )", "x"), "key 'clip' names videos"));
+  CHECK(says(with(R"("photo": {"bytes": null, "path": "a.png"}, )", "x"), "key 'photo' names pictures"));
 }
 
 TEST_CASE("What holds no video is refused by its key") {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "tests/base/convert/converted.h"
@@ -48,6 +49,17 @@ TEST_CASE("What LLaMA-Factory takes silently is written out") {
   CHECK(spec->data.sources[0].image_root == folder.path("data"));
   CHECK(spec->eval.every == 0);
   CHECK(spec->checkpoint.every == 500);
+}
+
+TEST_CASE("Limits below what the model's processor scales up to are remarked, and refused as the largest") {
+  const ToolFolder folder;
+  const auto raised = folder.convert(config("video_min_pixels: 100\n"));
+  REQUIRE(raised.ok());
+  CHECK(std::any_of(raised->remarks.begin(), raised->remarks.end(),
+                    [](const auto& r) { return r.text.find("video_min_pixels: the model's processor") == 0; }));
+  for (const char* key : {"video_max_pixels", "image_max_pixels"})
+    CHECK(folder.complaint(config(std::string(key) + ": 2048\n"))
+              .find(std::string("key '") + key + "': value '2048' is below") != std::string::npos);
 }
 
 TEST_CASE("What a LLaMA-Factory file says becomes the spec's") {
