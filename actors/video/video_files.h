@@ -23,7 +23,8 @@ class VideoFiles {
  public:
   virtual ~VideoFiles() = default;
   /// Decodes no frame. InvalidArgument with the reason: another type (by name), a header that does not parse, no video
-  /// in it, a frame of more than kMaxVideoFramePixels. Unimplemented when this build reads no video files.
+  /// in it, a codec that is not read (by name), a frame of more than kMaxVideoFramePixels, frames of more than
+  /// kMaxVideoFilePixels. ResourceExhausted when memory is short. Unimplemented when this build reads no video files.
   virtual Result<VideoHeader> header(std::string_view bytes) const = 0;
   /// Calls `take` for the frames of these numbers (ascending), upright and in RGB. DataLoss when the data are damaged
   /// or end before the last one. Holds a frame and what the codec keeps of others. Errors of `take` are passed on.
@@ -33,6 +34,8 @@ class VideoFiles {
 
 /// More pixels a frame are refused: a codec keeps up to 17 of them.
 inline constexpr int64_t kMaxVideoFramePixels = int64_t{1} << 26;
+/// More pixels in all frames together are refused: any of them may have to be decoded for those that are wanted.
+inline constexpr int64_t kMaxVideoFilePixels = int64_t{1} << 42;
 
 /// What the build reads video files with (CMake chooses the target that defines it).
 std::unique_ptr<VideoFiles> make_video_files();

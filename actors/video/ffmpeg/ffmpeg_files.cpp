@@ -2,11 +2,13 @@ extern "C" {
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
 #include <libavutil/log.h>
+#include <libavutil/mem.h>
 }
 
 #include <algorithm>
 #include <string>
 
+#include "actors/video/ffmpeg/call_error.h"
 #include "actors/video/ffmpeg/frame_decoder.h"
 #include "actors/video/ffmpeg/media_stream.h"
 #include "actors/video/video_files.h"
@@ -44,6 +46,10 @@ class FfmpegFiles final : public VideoFiles {
       return invalid_argument("states frames of " + size + ", more than the limit of 2^26");
     TROUPE_RETURN_IF_ERROR(FrameDecoder::create(*stream));
     TROUPE_ASSIGN(const auto frames, stream->scan());
+    const int64_t pixels = int64_t{stated.width} * stated.height;
+    if (std::ssize(frames) > kMaxVideoFilePixels / pixels)
+      return invalid_argument("has " + std::to_string(frames.size()) + " frames of " + size +
+                              ", more than the limit of 2^42 together");
     VideoHeader header{stated.width, stated.height, static_cast<int64_t>(frames.size()), 0};
     if (stream->quarter_turns() % 2 != 0) std::swap(header.width, header.height);
     TROUPE_ASSIGN(header.fps, rate_of(frames, stream->stream().time_base));
@@ -73,6 +79,7 @@ class FfmpegFiles final : public VideoFiles {
 
 std::unique_ptr<VideoFiles> make_video_files() {
   av_log_set_level(AV_LOG_QUIET);  // what is wrong is said by the errors
+  av_max_alloc(ffmpeg::kMaxAllocationBytes);
   return std::make_unique<FfmpegFiles>();
 }
 

@@ -3,13 +3,15 @@
 extern "C" {
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
+#include <libavutil/mem.h>
 #include <libswscale/swscale.h>
 }
 
 #include <string>
 
 #include "actors/images/pixel_forms.h"
-#include "actors/video/ffmpeg/error_text.h"
+#include "actors/video/ffmpeg/call_error.h"
+#include "actors/video/ffmpeg/codecs.h"
 #include "actors/video/video_files.h"
 
 namespace troupe::ffmpeg {
@@ -43,15 +45,19 @@ Status FrameDecoder::open() {
   const AVCodec* decoder = avcodec_find_decoder(parameters->codec_id);
   const std::string name = avcodec_get_name(parameters->codec_id);
   if (decoder == nullptr) return invalid_argument("is coded as " + name + ", which is not read");
+  const std::string fails = "is coded as " + name + ", whose decoder does not open";
   codec_ = avcodec_alloc_context3(decoder);
-  avcodec_parameters_to_context(codec_, parameters);
+  if (codec_ == nullptr || frame_ == nullptr || packet_ == nullptr) return out_of_memory(fails);
+  const int taken = avcodec_parameters_to_context(codec_, parameters);
+  if (taken < 0) return call_error(taken, ErrorCode::kInvalidArgument, fails);
+  codec_->codec_whitelist = av_strdup(kCodecs);
+  if (codec_->codec_whitelist == nullptr) return out_of_memory(fails);
   codec_->pkt_timebase = stream_.stream().time_base;
   codec_->thread_count = 1;
   codec_->max_pixels = kMaxVideoFramePixels;
   codec_->err_recognition = AV_EF_CRCCHECK | AV_EF_BITSTREAM | AV_EF_BUFFER;
   const int opened = avcodec_open2(codec_, decoder, nullptr);
-  if (opened < 0)
-    return invalid_argument("is coded as " + name + ", whose decoder does not open: " + error_text(opened));
+  if (opened < 0) return call_error(opened, ErrorCode::kInvalidArgument, fails);
   return {};
 }
 
@@ -84,7 +90,7 @@ Result<bool> FrameDecoder::next() {
     const int got = avcodec_receive_frame(codec_, frame_);
     if (got == 0) return true;
     if (got == AVERROR_EOF) return false;
-    if (got != AVERROR(EAGAIN)) return damaged(error_text(got));
+    if (got != AVERROR(EAGAIN)) return call_error(got, ErrorCode::kDataLoss, "is damaged");
     TROUPE_RETURN_IF_ERROR(feed());
   }
 }
@@ -96,7 +102,8 @@ Status FrameDecoder::feed() {
   const int64_t time = more ? time_of(packet_->pts, packet_->dts) : 0;
   const int sent = avcodec_send_packet(codec_, more ? packet_ : nullptr);
   if (more) av_packet_unref(packet_);
-  if (sent < 0 && time >= from_) return damaged("at " + std::to_string(time) + ": " + error_text(sent));
+  if (sent < 0 && (time >= from_ || sent == AVERROR(ENOMEM)))
+    return call_error(sent, ErrorCode::kDataLoss, "is damaged: at " + std::to_string(time));
   return {};
 }
 

@@ -3,6 +3,7 @@
 extern "C" {
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
+#include <libavutil/avstring.h>
 #include <libavutil/display.h>
 }
 
@@ -12,17 +13,15 @@ extern "C" {
 #include <string>
 
 #include "actors/video/container.h"
-#include "actors/video/ffmpeg/error_text.h"
+#include "actors/video/ffmpeg/call_error.h"
+#include "actors/video/ffmpeg/codecs.h"
 #include "actors/video/video_files.h"
 
 namespace troupe::ffmpeg {
 namespace {
 
 constexpr int kReadBytes = 1 << 16;
-constexpr size_t kMostFrames = size_t{1} << 22;
-constexpr const char* kCodecs =
-    "h264,hevc,vp8,vp9,libdav1d,libaom-av1,av1,mpeg1video,mpeg2video,mpeg4,msmpeg4,msmpeg4v2,mjpeg,h263,prores,ffv1,"
-    "rawvideo,png,qtrle";
+constexpr int64_t kMostFrames = int64_t{1} << 22;
 
 std::string foreign_container(std::string_view bytes) {
   if (bytes.empty()) return "is empty (0 bytes)";
@@ -34,6 +33,8 @@ std::string foreign_container(std::string_view bytes) {
   if (bytes.size() > 188 && bytes[0] == 'G' && bytes[188] == 'G') name = "an MPEG transport stream";
   return "is " + name + "; MP4, MOV, MKV, WebM and AVI are read";
 }
+
+Error too_many_frames() { return invalid_argument("has more frames than the limit of 2^22"); }
 
 constexpr size_t kMatrixBytes = 9 * sizeof(int32_t);
 
@@ -53,13 +54,17 @@ const int32_t* display_matrix(AVStream& stream) {
 }
 #endif
 
-}  // namespace
-
-std::string error_text(int code) {
-  char text[AV_ERROR_MAX_STRING_SIZE] = {};
-  av_strerror(code, text, sizeof(text));
-  return text;
+/// For each stream what its probing may take.
+Status set_options(std::vector<AVDictionary*>& options) {
+  for (AVDictionary*& option : options) {
+    int set = av_dict_set_int(&option, "max_pixels", kMaxVideoFramePixels, 0);
+    if (set >= 0) set = av_dict_set_int(&option, "threads", 1, 0);
+    if (set < 0) return call_error(set, ErrorCode::kInternal, "cannot be read");
+  }
+  return {};
 }
+
+}  // namespace
 
 int64_t time_of(int64_t shown, int64_t decoded) { return shown == AV_NOPTS_VALUE ? decoded : shown; }
 
@@ -108,41 +113,50 @@ Status MediaStream::open_source(std::string_view bytes) {
   if (container == nullptr) return invalid_argument(foreign_container(bytes));
   source_->bytes = bytes;
   auto* buffer = static_cast<uint8_t*>(av_malloc(kReadBytes));
+  if (buffer == nullptr) return out_of_memory("cannot be read");
   source_->io = avio_alloc_context(buffer, kReadBytes, 0, source_.get(), Source::read, nullptr, Source::seek);
+  if (source_->io == nullptr) av_free(buffer);
   context_ = avformat_alloc_context();
+  if (source_->io == nullptr || context_ == nullptr) return out_of_memory("cannot be read");
   context_->pb = source_->io;
   context_->flags |= AVFMT_FLAG_CUSTOM_IO;
   // A file that names others gets none of them.
   context_->io_open = [](AVFormatContext*, AVIOContext**, const char*, int, AVDictionary**) { return AVERROR(EACCES); };
   context_->codec_whitelist = av_strdup(kCodecs);
+  if (context_->codec_whitelist == nullptr) return out_of_memory("cannot be read");
   const int opened = avformat_open_input(&context_, nullptr, av_find_input_format(container), nullptr);
-  if (opened < 0) return invalid_argument("cannot be read: " + error_text(opened));
+  if (opened < 0) return call_error(opened, ErrorCode::kInvalidArgument, "cannot be read");
   return {};
 }
 
 Status MediaStream::choose_stream() {
   std::vector<AVDictionary*> options(context_->nb_streams, nullptr);
-  for (AVDictionary*& option : options) {
-    av_dict_set_int(&option, "max_pixels", kMaxVideoFramePixels, 0);
-    av_dict_set_int(&option, "threads", 1, 0);
-  }
-  const unsigned int streams = context_->nb_streams;
-  const int found = avformat_find_stream_info(context_, options.data());
-  for (unsigned int i = 0; i < streams; ++i) av_dict_free(&options[i]);
-  if (found < 0) return invalid_argument("cannot be read: " + error_text(found));
+  const Status set = set_options(options);
+  const int found = set.ok() ? avformat_find_stream_info(context_, options.data()) : 0;
+  for (AVDictionary*& option : options) av_dict_free(&option);
+  TROUPE_RETURN_IF_ERROR(set);
+  if (found < 0) return call_error(found, ErrorCode::kInvalidArgument, "cannot be read");
   const int best = av_find_best_stream(context_, AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
   if (best < 0 || (context_->streams[best]->disposition & AV_DISPOSITION_ATTACHED_PIC) != 0)
     return invalid_argument("holds no video");
   stream_ = context_->streams[best];
   for (unsigned int i = 0; i < context_->nb_streams; ++i)
     if (context_->streams[i] != stream_) context_->streams[i]->discard = AVDISCARD_ALL;
+  const AVCodecID codec = stream_->codecpar->codec_id;
+  const AVCodec* decoder = avcodec_find_decoder(codec);
+  if (decoder == nullptr || av_match_list(decoder->name, kCodecs, ',') == 0)
+    return invalid_argument("is coded as " + std::string(avcodec_get_name(codec)) + ", which is not read");
   return {};
 }
 
 Result<std::vector<MediaStream::Frame>> MediaStream::scan() {
+  const bool counted = std::string_view(context_->iformat->name).starts_with("mov");  // the others' number is a guess
+  if (counted && (stream_->nb_frames > kMostFrames || avformat_index_get_entries_count(stream_) > kMostFrames))
+    return too_many_frames();
   std::vector<Frame> frames;
   int64_t packets = 0;
   AVPacket* packet = av_packet_alloc();
+  if (packet == nullptr) return out_of_memory("cannot be read");
   const std::unique_ptr<AVPacket, void (*)(AVPacket*)> owner(packet, [](AVPacket* p) { av_packet_free(&p); });
   while (true) {
     TROUPE_ASSIGN(const bool more, read(*packet));
@@ -155,10 +169,9 @@ Result<std::vector<MediaStream::Frame>> MediaStream::scan() {
     if (!shown) continue;
     if (frame.time == AV_NOPTS_VALUE) return invalid_argument("has a frame without a time");
     frames.push_back(frame);
-    if (frames.size() > kMostFrames) return invalid_argument("has more frames than the limit of 2^22");
+    if (std::ssize(frames) > kMostFrames) return too_many_frames();
   }
   if (frames.empty()) return invalid_argument("holds no frame");
-  const bool counted = std::string_view(context_->iformat->name).starts_with("mov");  // the others' number is a guess
   if (counted && packets < stream_->nb_frames)
     return invalid_argument("ends early: it states " + std::to_string(stream_->nb_frames) + " frames and has " +
                             std::to_string(packets));
@@ -170,7 +183,7 @@ Result<bool> MediaStream::read(AVPacket& packet) {
   while (true) {
     const int got = av_read_frame(context_, &packet);
     if (got == AVERROR_EOF) return false;
-    if (got < 0) return data_loss("cannot be read on: " + error_text(got));
+    if (got < 0) return call_error(got, ErrorCode::kDataLoss, "cannot be read on");
     if (packet.stream_index == stream_->index) return true;
     av_packet_unref(&packet);
   }

@@ -1,3 +1,10 @@
+extern "C" {
+#include <libavutil/mem.h>
+}
+
+#include <sys/resource.h>
+
+#include <array>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <map>
@@ -33,6 +40,13 @@ Result<std::vector<int>> greys(const std::string& bytes, const std::vector<int64
 std::string refusal(const std::string& bytes) {
   const auto header = files()->header(bytes);
   return header.ok() ? "(accepted)" : header.error().message;
+}
+
+/// `bytes` with the big-endian `value` at `offset` behind the name of a box.
+std::string patched(std::string bytes, const std::string& box, size_t offset, uint32_t value, size_t width = 4) {
+  const size_t at = bytes.find(box) + box.size() + offset;
+  for (size_t i = 0; i < width; ++i) bytes[at + i] = static_cast<char>(value >> (8 * (width - 1 - i)));
+  return bytes;
 }
 
 struct Clip {
@@ -127,6 +141,56 @@ TEST_CASE("A file that ends early or is damaged is found out, at the latest when
       CHECK((seen.error().code == ErrorCode::kDataLoss || seen.error().code == ErrorCode::kInvalidArgument));
   }
   CHECK(found > 0);
+}
+
+TEST_CASE("A codec that is not listed is refused by name, whatever FFmpeg could decode") {
+  CHECK(refusal(clip("huff.avi")) == "is coded as huffyuv, which is not read");
+  CHECK_FALSE(greys(clip("huff.avi"), {0}).ok());
+}
+
+/// jpeg.mov with tables of `count` frames of a byte each.
+std::string of_many_frames(uint32_t count) {
+  std::string bytes = patched(patched(clip("jpeg.mov"), "stsz", 4, 1), "stsz", 8, count);
+  bytes.replace(bytes.find("edts"), 4, "free");
+  return patched(patched(bytes, "stts", 8, count), "stsc", 12, count) + std::string(count, '\0');
+}
+
+TEST_CASE("A small file that states a huge number of frames is refused and takes no memory for them") {
+  CHECK(refusal(clip("endless.mov")) == "has more frames than the limit of 2^22");
+  CHECK(refusal(of_many_frames((1 << 22) + 1)) == "has more frames than the limit of 2^22");
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  CHECK(usage.ru_maxrss < (1 << 20));  // KiB
+}
+
+TEST_CASE("A file whose frames have too many pixels together is refused") {
+  const auto of_size = [](uint32_t count) {
+    const std::string bytes = of_many_frames(count);
+    const size_t entry = bytes.find("jpeg", bytes.find("stsd")) + 4;
+    const std::string head = bytes.substr(0, entry);
+    return head + patched(patched(bytes.substr(entry), "", 24, 8192, 2), "", 26, 8192, 2);
+  };
+  CHECK(refusal(of_size(1 << 16)) == "(accepted)");
+  CHECK(refusal(of_size((1 << 16) + 1)) ==
+        "has 65537 frames of 8192 x 8192 pixels, more than the limit of 2^42 together");
+}
+
+TEST_CASE("Want of memory is said as such, wherever it comes up") {
+  const std::string good = clip("b.mkv");
+  size_t short_of = 0;
+  for (size_t most = 64; most < (size_t{1} << 20); most += most / 4) {
+    INFO(most << " bytes at once");
+    av_max_alloc(most);
+    const auto header = files()->header(good);
+    const auto seen = greys(good, {3});
+    av_max_alloc(size_t{1} << 29);
+    if (header.ok() && seen.ok()) continue;
+    ++short_of;
+    if (!header.ok()) CHECK(header.error().code == ErrorCode::kResourceExhausted);
+    if (!seen.ok()) CHECK(seen.error().code == ErrorCode::kResourceExhausted);
+  }
+  CHECK(short_of > 0);
+  CHECK(greys(good, {3}).ok());
 }
 
 TEST_CASE("Decoding stops with the error of who takes the frames") {

@@ -13,16 +13,19 @@ import numpy
 FOLDER = Path(__file__).resolve().parent / "clips"
 # Name, frames, frames a second, codec, frames between key frames, B-frames.
 CLIPS = [("plain.mp4", 24, 10, "libx264", 8, 0), ("b.mkv", 24, 12, "libx264", 12, 2), ("vp9.webm", 16, 25, "libvpx-vp9", 8, 0), ("mpeg4.avi", 20, 10, "mpeg4", 10, 0),
-         ("quick.mov", 12, 24, "mpeg4", 6, 2), ("front.mp4", 24, 10, "mpeg4", 8, 0)]
+         ("quick.mov", 12, 24, "mpeg4", 6, 2), ("front.mp4", 24, 10, "mpeg4", 8, 0),
+         ("jpeg.mov", 4, 10, "mjpeg", 1, 0), ("huff.avi", 4, 10, "huffyuv", 1, 0)]
+FORMATS = {"mjpeg": "yuvj420p", "huffyuv": "yuv422p"}
 SIDES = (64, 48)
 
 
 def write(name, count, rate, codec, gop, b_frames):
-    header_first = {"movflags": "+faststart"} if name == "front.mp4" else {}
+    flags = {"front.mp4": "+faststart", "jpeg.mov": "+faststart"}
+    header_first = {"movflags": flags[name]} if name in flags else {}
     with av.open(str(FOLDER / name), "w", options=header_first) as file:
         stream = file.add_stream(codec, rate=Fraction(rate))
         stream.width, stream.height = SIDES
-        stream.pix_fmt = "yuv420p"
+        stream.pix_fmt = FORMATS.get(codec, "yuv420p")
         stream.codec_context.gop_size, stream.codec_context.max_b_frames = gop, b_frames
         for i in range(count):
             frame = av.VideoFrame.from_ndarray(numpy.full((SIDES[1], SIDES[0], 3), 16 + 8 * i, numpy.uint8), format="rgb24")
@@ -55,9 +58,20 @@ def write_sound(name):
         file.mux(stream.encode())
 
 
+def write_endless(name, source, count):
+    """Tables of `count` frames, none of which takes a byte to state."""
+    data = bytearray((FOLDER / source).read_bytes())
+    struct.pack_into(">II", data, data.index(b"stsz") + 8, 1, count)
+    struct.pack_into(">I", data, data.index(b"stts") + 12, count)
+    struct.pack_into(">I", data, data.index(b"stsc") + 16, count)
+    struct.pack_into("4s", data, data.index(b"edts"), b"free")
+    (FOLDER / name).write_bytes(data)
+
+
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     for clip in CLIPS:
         write(*clip)
     write_halves("turned.mp4")
     write_sound("sound.mp4")
+    write_endless("endless.mov", "jpeg.mov", 1 << 26)
