@@ -34,6 +34,13 @@ std::string foreign_container(std::string_view bytes) {
   return "is " + name + "; MP4, MOV, MKV, WebM and AVI are read";
 }
 
+/// Times of decoding do where frames are shown as they come. B-frames are known by the codec's delay, or by FFmpeg's
+/// leaving the times of some frames open.
+Error unordered() {
+  return invalid_argument(
+      "has frames without times that are shown in another order than they are stored (B-frames, which AVI keeps no "
+      "times for); valid: the same frames in MP4, MOV or MKV");
+}
 Error too_many_frames() { return invalid_argument("has more frames than the limit of 2^22"); }
 
 constexpr size_t kMatrixBytes = 9 * sizeof(int32_t);
@@ -53,6 +60,14 @@ const int32_t* display_matrix(AVStream& stream) {
   return matrix != nullptr && size >= kMatrixBytes ? reinterpret_cast<const int32_t*>(matrix) : nullptr;
 }
 #endif
+
+/// A packet that decoding gives a frame for. FFmpeg marks those outside of an edit; VP8's have a bit for those that are
+/// only leaned on.
+bool is_shown(const AVPacket& packet, AVCodecID codec) {
+  constexpr uint8_t kShowFrame = 0x10;
+  if ((packet.flags & AV_PKT_FLAG_DISCARD) != 0) return false;
+  return codec != AV_CODEC_ID_VP8 || packet.size == 0 || (packet.data[0] & kShowFrame) != 0;
+}
 
 /// For each stream what its probing may take.
 Status set_options(std::vector<AVDictionary*>& options) {
@@ -154,7 +169,7 @@ Result<std::vector<MediaStream::Frame>> MediaStream::scan() {
   if (counted && (stream_->nb_frames > kMostFrames || avformat_index_get_entries_count(stream_) > kMostFrames))
     return too_many_frames();
   std::vector<Frame> frames;
-  int64_t packets = 0;
+  int64_t packets = 0, timeless = 0;
   AVPacket* packet = av_packet_alloc();
   if (packet == nullptr) return out_of_memory("cannot be read");
   const std::unique_ptr<AVPacket, void (*)(AVPacket*)> owner(packet, [](AVPacket* p) { av_packet_free(&p); });
@@ -163,18 +178,23 @@ Result<std::vector<MediaStream::Frame>> MediaStream::scan() {
     if (!more) break;
     ++packets;
     const Frame frame{time_of(packet->pts, packet->dts), packet->duration, (packet->flags & AV_PKT_FLAG_KEY) != 0};
-    const bool shown = (packet->flags & AV_PKT_FLAG_DISCARD) == 0, cut = (packet->flags & AV_PKT_FLAG_CORRUPT) != 0;
+    const bool shown = is_shown(*packet, stream_->codecpar->codec_id);
+    const bool cut = (packet->flags & AV_PKT_FLAG_CORRUPT) != 0, timed = packet->pts != AV_NOPTS_VALUE;
     av_packet_unref(packet);
     if (cut) return invalid_argument("ends in the middle of frame " + std::to_string(packets));
     if (!shown) continue;
     if (frame.time == AV_NOPTS_VALUE) return invalid_argument("has a frame without a time");
+    timeless += !timed;
     frames.push_back(frame);
     if (std::ssize(frames) > kMostFrames) return too_many_frames();
   }
   if (frames.empty()) return invalid_argument("holds no frame");
-  if (counted && packets < stream_->nb_frames)
-    return invalid_argument("ends early: it states " + std::to_string(stream_->nb_frames) + " frames and has " +
+  // Of what an edit list leaves, not of all frames that are stated.
+  const int64_t indexed = counted ? avformat_index_get_entries_count(stream_) : 0;
+  if (packets < indexed)
+    return invalid_argument("ends early: it states " + std::to_string(indexed) + " frames and has " +
                             std::to_string(packets));
+  if (timeless > 0 && (timeless < std::ssize(frames) || stream_->codecpar->video_delay > 0)) return unordered();
   std::stable_sort(frames.begin(), frames.end(), [](const Frame& a, const Frame& b) { return a.time < b.time; });
   return frames;
 }

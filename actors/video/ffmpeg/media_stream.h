@@ -30,7 +30,7 @@ class MediaStream {
     bool key = false;
   };
   /// The frames in the order in which they are shown. Cost: one pass over the file's bytes. InvalidArgument when the
-  /// file ends early, has none or more than 2^22.
+  /// file ends early, has none or more than 2^22, or when they are reordered and have no times.
   Result<std::vector<Frame>> scan();
 
   /// The next packet of the stream; false at the end of the file. DataLoss when the file cannot be read on.

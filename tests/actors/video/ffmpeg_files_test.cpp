@@ -54,8 +54,8 @@ struct Clip {
   int64_t frames;
   double fps;
 };
-constexpr Clip kClips[] = {{"plain.mp4", 24, 10}, {"b.mkv", 24, 12},     {"vp9.webm", 16, 25},
-                           {"mpeg4.avi", 20, 10}, {"quick.mov", 12, 24}, {"front.mp4", 24, 10}};
+constexpr Clip kClips[] = {{"plain.mp4", 24, 10}, {"b.mkv", 24, 12},     {"vp9.webm", 16, 25},  {"mpeg4.avi", 20, 10},
+                           {"quick.mov", 12, 24}, {"front.mp4", 24, 10}, {"plain.avi", 20, 10}, {"parts.mp4", 24, 10}};
 
 TEST_CASE("Size, number of frames and rate of each container are those of its frames") {
   for (const Clip& c : kClips) {
@@ -141,6 +141,47 @@ TEST_CASE("A file that ends early or is damaged is found out, at the latest when
       CHECK((seen.error().code == ErrorCode::kDataLoss || seen.error().code == ErrorCode::kInvalidArgument));
   }
   CHECK(found > 0);
+}
+
+TEST_CASE("Of a file with an edit list the frames that it shows are there") {
+  const std::string cut = clip("cut.mp4");
+  const auto header = files()->header(cut);
+  REQUIRE(header.ok());
+  CHECK(header->frames == 10);
+  CHECK(header->fps == Approx(10));
+  const auto seen = greys(cut, {0, 3, 9});
+  REQUIRE(seen.ok());
+  for (size_t i = 0; i < 3; ++i) CHECK(std::abs((*seen)[i] - (16 + 8 * std::array{10, 13, 19}[i])) <= 4);
+}
+
+TEST_CASE("A file with an edit list that ends before what it shows is refused") {
+  const std::string cut = patched(patched(clip("front.mp4"), "elst", 8, 1000), "elst", 12, 10240);  // frames 10 to 19
+  CHECK(files()->header(cut)->frames == 10);
+  CHECK(refusal(cut.substr(0, cut.size() - 1)) == "(accepted)");
+  CHECK(refusal(cut.substr(0, cut.find("mdat") + 700)).find("ends ") == 0);
+}
+
+TEST_CASE("A file in parts that is cut off is refused") {
+  const std::string parts = clip("parts.mp4");
+  const size_t last = parts.rfind("moof") - 4;
+  CHECK(refusal(parts.substr(0, parts.find("mdat", last) + 60)).find("ends ") == 0);
+}
+
+TEST_CASE("VP8's packets that are only leaned on are no frames") {
+  const std::string hidden = clip("hidden.webm");
+  const auto header = files()->header(hidden);
+  REQUIRE(header.ok());
+  REQUIRE(header->frames == 12);
+  const auto seen = greys(hidden, {0, 4, 5, 7, 8, 11});
+  REQUIRE(seen.ok());
+  for (size_t i = 0; i < 6; ++i) CHECK(std::abs((*seen)[i] - (16 + 8 * std::array{0, 4, 6, 8, 10, 13}[i])) <= 4);
+}
+
+TEST_CASE("Reordered frames without times are refused before any is decoded") {
+  for (const char* name : {"b.avi", "b264.avi"}) {
+    INFO(name);
+    CHECK(refusal(clip(name)).find("has frames without times that are shown in another order") == 0);
+  }
 }
 
 TEST_CASE("A codec that is not listed is refused by name, whatever FFmpeg could decode") {
