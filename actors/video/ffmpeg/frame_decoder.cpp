@@ -107,20 +107,34 @@ Status FrameDecoder::feed() {
   return {};
 }
 
+Status FrameDecoder::set_scaler() {
+  int *inverse = nullptr, *table = nullptr, from_full = 0, to_full = 0, brightness = 0, contrast = 0, saturation = 0;
+  const bool fresh = scaler_ == nullptr || scaled_format_ != frame_->format;
+  if (fresh) {
+    const auto format = static_cast<AVPixelFormat>(frame_->format);
+    if (sws_isSupportedInput(format) == 0) return damaged("its pixels are of a form that is not read");
+    sws_freeContext(scaler_);
+    scaler_ = sws_getContext(frame_->width, frame_->height, format, frame_->width, frame_->height, AV_PIX_FMT_RGB24,
+                             SWS_BILINEAR, nullptr, nullptr, nullptr);
+    if (scaler_ == nullptr) return out_of_memory("cannot be converted to RGB");
+    scaled_format_ = frame_->format;
+  }
+  sws_getColorspaceDetails(scaler_, &inverse, &from_full, &table, &to_full, &brightness, &contrast, &saturation);
+  if (fresh) format_is_full_ = from_full != 0;
+  // The frame's word, else what its format stands for; never what the frame before it had.
+  const bool stated = frame_->color_range == AVCOL_RANGE_JPEG || frame_->color_range == AVCOL_RANGE_MPEG;
+  const bool full = stated ? frame_->color_range == AVCOL_RANGE_JPEG : format_is_full_;
+  const int* matrix = sws_getCoefficients(frame_->colorspace);
+  sws_setColorspaceDetails(scaler_, matrix, full ? 1 : 0, matrix, to_full, brightness, contrast, saturation);
+  return {};
+}
+
 Result<RgbImage> FrameDecoder::as_rgb() {
   const AVCodecParameters& stated = *stream_.stream().codecpar;
   if (frame_->width != stated.width || frame_->height != stated.height)
     return damaged("a frame is " + std::to_string(frame_->width) + " x " + std::to_string(frame_->height) +
                    " pixels, the file states " + std::to_string(stated.width) + " x " + std::to_string(stated.height));
-  scaler_ =
-      sws_getCachedContext(scaler_, frame_->width, frame_->height, static_cast<AVPixelFormat>(frame_->format),
-                           frame_->width, frame_->height, AV_PIX_FMT_RGB24, SWS_BILINEAR, nullptr, nullptr, nullptr);
-  if (scaler_ == nullptr) return damaged("its pixels are of a form that is not read");
-  int *inverse = nullptr, *table = nullptr, from_full = 0, to_full = 0, brightness = 0, contrast = 0, saturation = 0;
-  sws_getColorspaceDetails(scaler_, &inverse, &from_full, &table, &to_full, &brightness, &contrast, &saturation);
-  const int* matrix = sws_getCoefficients(frame_->colorspace);
-  sws_setColorspaceDetails(scaler_, matrix, frame_->color_range == AVCOL_RANGE_JPEG ? 1 : from_full, matrix, to_full,
-                           brightness, contrast, saturation);
+  TROUPE_RETURN_IF_ERROR(set_scaler());
   // Its fast ways leave out what does not fill a block at the end of a line unless there is room behind it.
   const int stride = 3 * ((frame_->width + kLineBlock - 1) / kLineBlock * kLineBlock);
   line_buffer_.resize(static_cast<size_t>(stride) * static_cast<size_t>(frame_->height));

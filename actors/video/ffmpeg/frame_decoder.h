@@ -34,6 +34,8 @@ class FrameDecoder {
   /// The next frame that the codec gives into frame_; false at the end.
   Result<bool> next();
   Status feed();
+  /// scaler_ for the frame in frame_.
+  Status set_scaler();
   Result<RgbImage> as_rgb();
 
   MediaStream& stream_;
@@ -41,6 +43,8 @@ class FrameDecoder {
   AVFrame* frame_ = nullptr;
   AVPacket* packet_ = nullptr;
   SwsContext* scaler_ = nullptr;
+  int scaled_format_ = 0;        // that scaler_ takes
+  bool format_is_full_ = false;  // its range where the frame does not say
   std::vector<uint8_t> line_buffer_;
   bool begun_ = false, ended_ = false;
   int64_t from_ = 0, at_ = 0;  // the key frame that decoding began at, and the last frame that came

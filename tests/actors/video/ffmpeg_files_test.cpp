@@ -189,6 +189,11 @@ TEST_CASE("A codec that is not listed is refused by name, whatever FFmpeg could 
   CHECK_FALSE(greys(clip("huff.avi"), {0}).ok());
 }
 
+TEST_CASE("A frame's range is its own, not that of the frame before") {
+  CHECK(*greys(clip("ranges.avi"), {0, 3, 4, 7}) == std::vector{235, 235, 255, 255});
+  CHECK(*greys(clip("ranges.avi"), {5}) == std::vector{255});
+}
+
 /// jpeg.mov with tables of `count` frames of a byte each.
 std::string of_many_frames(uint32_t count) {
   std::string bytes = patched(patched(clip("jpeg.mov"), "stsz", 4, 1), "stsz", 8, count);

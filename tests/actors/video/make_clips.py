@@ -96,6 +96,27 @@ def write_hidden(name, hidden):
             file.mux(changed)
 
 
+def write_ranges(name):
+    """Luma 235 in each frame: of full range in the first four, of limited range in the others."""
+    frame = av.VideoFrame(*SIDES, "yuv420p")
+    for plane, value in zip(frame.planes, (235, 128, 128)):
+        plane.update(bytes([value]) * plane.buffer_size)
+    with av.open(str(FOLDER / name), "w") as file:
+        stream = file.add_stream("libx264", rate=10)
+        for part, color_range in enumerate((2, 1)):
+            codec = stream.codec_context if part == 0 else av.CodecContext.create("libx264", "w")
+            codec.width, codec.height, codec.pix_fmt, codec.framerate, codec.time_base = *SIDES, "yuv420p", Fraction(10), Fraction(1, 10)
+            codec.max_b_frames, codec.color_range, codec.options = 0, color_range, {"x264-params": "videoformat=pal"}  # so that the range is written
+            packets = []
+            for i in range(4):
+                frame.pts = i
+                packets += codec.encode(frame)
+            for i, packet in enumerate(packets + codec.encode()):
+                packet.pts = packet.dts = 4 * part + i
+                packet.time_base, packet.stream = Fraction(1, 10), stream
+                file.mux(packet)
+
+
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     for clip in CLIPS:
@@ -105,3 +126,4 @@ if __name__ == "__main__":
     write_cut("cut.mp4", "plain.mp4", 1, 2)
     write_endless("endless.mov", "jpeg.mov", 1 << 26)
     write_hidden("hidden.webm", (5, 9))
+    write_ranges("ranges.avi")
