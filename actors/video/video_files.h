@@ -30,6 +30,8 @@ class VideoFiles {
   /// or end before the last one. Holds a frame and what the codec keeps of others. Errors of `take` are passed on.
   virtual Status decode(std::string_view bytes, const std::vector<int64_t>& numbers,
                         const std::function<Status(const RgbImage&)>& take) const = 0;
+  /// Of the library that reads the files, its build included: what header() says may change with it. 0: none.
+  virtual uint64_t version() const = 0;
 };
 
 /// More pixels a frame are refused: a codec keeps up to 17 of them.

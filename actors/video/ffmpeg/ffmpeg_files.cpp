@@ -1,9 +1,12 @@
 extern "C" {
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
+#include <libavutil/avutil.h>
 #include <libavutil/log.h>
 #include <libavutil/mem.h>
 }
+
+#include <xxhash.h>
 
 #include <algorithm>
 #include <string>
@@ -72,6 +75,12 @@ class FfmpegFiles final : public VideoFiles {
       TROUPE_RETURN_IF_ERROR(take(image));
     }
     return {};
+  }
+
+  uint64_t version() const override {
+    const std::string said = std::to_string(avformat_version()) + " " + std::to_string(avcodec_version()) + " " +
+                             av_version_info() + " " + avcodec_configuration();
+    return XXH3_64bits(said.data(), said.size());
   }
 };
 

@@ -11,6 +11,7 @@ class RefusedFiles final : public VideoFiles {
                 const std::function<Status(const RgbImage&)>&) const override {
     return why();
   }
+  uint64_t version() const override { return 0; }
 
  private:
   static Error why() {

@@ -239,6 +239,8 @@ TEST_CASE("Want of memory is said as such, wherever it comes up") {
   CHECK(greys(good, {3}).ok());
 }
 
+TEST_CASE("The library that reads files has a version") { CHECK(files()->version() != 0); }
+
 TEST_CASE("Decoding stops with the error of who takes the frames") {
   int taken = 0;
   const Status stopped = files()->decode(clip("plain.mp4"), {0, 5, 9}, [&](const RgbImage&) {

@@ -13,6 +13,7 @@ TEST_CASE("A build without a decoder refuses files of video by name") {
   CHECK(header.error().message.find("this build was made without FFmpeg; valid: the video as a list of frames") !=
         std::string::npos);
   CHECK_FALSE(files->decode("anything", {0}, [](const RgbImage&) { return Status(); }).ok());
+  CHECK(files->version() == 0);
 }
 
 }  // namespace
