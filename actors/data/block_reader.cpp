@@ -145,8 +145,6 @@ Result<BlockEntry> BlockReader::look_at(int source, const RecordSpan& span) {
   }
   std::vector<IndexedImage> grids;
   if (const auto looked = look_at_media(source, record, entry, grids); !looked.ok()) {
-    if (looked.error().code == ErrorCode::kResourceExhausted)
-      return wrap(looked.error(), "record " + entry.id + " of " + reader_.source(source).path);
     entry.reason = looked.error().to_string();
     return entry;
   }

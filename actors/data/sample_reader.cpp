@@ -256,6 +256,7 @@ std::string SampleReader::look_settings(int source) const {
   text.number(row_readers_[static_cast<size_t>(source)]);
   text.number(static_cast<int64_t>(data_.supervise));
   text.number(data_.too_long == TooLong::kTruncateText ? data_.max_sample_tokens : 0);
+  text.number(videos_->version());
   const VideoSettings& video = videos_->settings();
   for (const double value : {video.sampling.fps, video.frame_list_fps}) text.number(std::bit_cast<int64_t>(value));
   for (const int64_t value : {video.sampling.min_frames, video.sampling.max_frames, video.min_pixels, video.max_pixels,

@@ -36,6 +36,8 @@ class VideoReader {
     return {grid.h * settings_.patch_size, grid.w * settings_.patch_size};
   }
   const VideoSettings& settings() const { return settings_; }
+  /// VideoFiles::version.
+  uint64_t version() const { return files_->version(); }
 
  private:
   /// A video before its frames are decoded.
