@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 
+#include "actors/data/media_names.h"
 #include "actors/data/placeholders.h"
 #include "actors/data/record_fields.h"
 #include "actors/data/record_turns.h"

@@ -1,9 +1,9 @@
 #include "actors/data/record_fields.h"
 
 #include <algorithm>
-#include <cctype>
 #include <limits>
 
+#include "actors/data/media_names.h"
 #include "actors/images/image_file.h"
 
 namespace troupe::record_fields {
@@ -87,24 +87,24 @@ Status read_image_list(const Json& value, const std::string& key, std::vector<Re
   return {};
 }
 
+bool holds_medium(const Json& value, const std::function<bool(const Json&)>& is_medium) {
+  if (value.is_array())
+    return std::any_of(value.begin(), value.end(), [&](const Json& v) { return holds_medium(v, is_medium); });
+  if (!value.is_object()) return is_medium(value);
+  return std::any_of(value.begin(), value.end(), [&](const Json& v) { return v.is_binary() && is_medium(v); }) ||
+         (value.contains("path") && holds_medium(value.at("path"), is_medium));
+}
+
+std::string_view bytes_of(const Json& binary) {
+  const auto& bytes = binary.get_binary();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 bool looks_like_picture(const Json& value) {
-  if (value.is_array()) return std::any_of(value.begin(), value.end(), looks_like_picture);
-  if (value.is_binary()) {
-    const auto& bytes = value.get_binary();
-    return read_image_header({reinterpret_cast<const char*>(bytes.data()), bytes.size()}).ok();
-  }
-  if (value.is_object())
-    return std::any_of(value.begin(), value.end(),
-                       [](const Json& v) { return v.is_binary() && looks_like_picture(v); }) ||
-           (value.contains("path") && looks_like_picture(value.at("path")));
-  if (!value.is_string()) return false;
-  const std::string& s = value.get_ref<const std::string&>();
-  for (const std::string_view end : {".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"}) {
-    const size_t from = s.size() - std::min(s.size(), end.size());
-    const auto same = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; };
-    if (std::equal(s.begin() + static_cast<std::ptrdiff_t>(from), s.end(), end.begin(), end.end(), same)) return true;
-  }
-  return false;
+  return holds_medium(value, [](const Json& v) {
+    if (v.is_binary()) return read_image_header(bytes_of(v)).ok();
+    return v.is_string() && is_picture_name(v.get_ref<const std::string&>());
+  });
 }
 
 Result<float> read_weight(const Json& value, const std::string& where) {

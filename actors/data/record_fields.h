@@ -1,8 +1,10 @@
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "actors/data/record.h"
@@ -37,6 +39,11 @@ Status read_string(const Found& found, std::string& out);
 Status read_image(const Json& item, const std::string& key, std::vector<RecordMedium>& images);
 /// One image or a list of them.
 Status read_image_list(const Json& value, const std::string& key, std::vector<RecordMedium>& images);
+/// Whether a value is a medium, or a list, or an object with bytes or a `path`, that holds one. `is_medium` judges
+/// words and bytes.
+bool holds_medium(const Json& value, const std::function<bool(const Json&)>& is_medium);
+/// Of a binary value.
+std::string_view bytes_of(const Json& binary);
 /// A name of a picture's file, the bytes of a picture, or a list or an object that holds one.
 bool looks_like_picture(const Json& value);
 /// What a value says of how much an answer counts: true is 1, false 0. InvalidArgument begins with `where`.

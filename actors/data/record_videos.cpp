@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 
+#include "actors/data/media_names.h"
 #include "actors/data/placeholders.h"
 #include "actors/data/record_fields.h"
 #include "actors/video/container.h"
@@ -19,9 +19,6 @@ constexpr std::array<const char*, 17> kUnreadBeside{
     "nframes",        "num_frames",    "min_frames", "max_frames", "min_pixels",      "max_pixels",
     "total_pixels",   "video_start",   "video_end",  "start_time", "end_time",        "video_fps",
     "resized_height", "resized_width", "start",      "end",        "do_sample_frames"};
-/// Endings of names of videos, of kinds that are not read too.
-constexpr std::array<std::string_view, 13> kVideoEndings{".mp4",  ".m4v", ".mkv", ".webm", ".avi", ".mov", ".mpg",
-                                                         ".mpeg", ".flv", ".wmv", ".3gp",  ".ogv", ".m2ts"};
 
 Result<double> read_fps(const Json& value, const std::string& where) {
   const double fps = value.is_number() ? value.get<double>() : 0;
@@ -137,27 +134,13 @@ void bind_image_placeholders_to_videos(Record& record) {
   }
 }
 
-bool is_video_name(std::string_view name) {
-  return std::any_of(kVideoEndings.begin(), kVideoEndings.end(), [&](std::string_view end) {
-    return name.size() > end.size() &&
-           std::equal(end.begin(), end.end(), name.end() - static_cast<std::ptrdiff_t>(end.size()),
-                      [](char e, char c) { return std::tolower(static_cast<unsigned char>(c)) == e; });
+bool looks_like_video(const Json& value) {
+  return holds_medium(value, [](const Json& v) {
+    if (v.is_binary()) return looks_like_video_data(bytes_of(v));
+    if (!v.is_string()) return false;
+    const std::string_view name = v.get_ref<const std::string&>();
+    return is_video_name(name.substr(0, name.find_first_of("?#")));  // what follows belongs to an address
   });
-}
-
-bool looks_like_video(const nlohmann::json& value) {
-  if (value.is_array()) return std::any_of(value.begin(), value.end(), looks_like_video);
-  if (value.is_binary()) {
-    const auto& bytes = value.get_binary();
-    return looks_like_video_data({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  }
-  if (value.is_object())
-    return std::any_of(value.begin(), value.end(),
-                       [](const Json& v) { return v.is_binary() && looks_like_video(v); }) ||
-           (value.contains("path") && looks_like_video(value.at("path")));
-  if (!value.is_string()) return false;
-  const std::string_view name = value.get_ref<const std::string&>();
-  return is_video_name(name.substr(0, name.find_first_of("?#")));  // what follows belongs to an address
 }
 
 }  // namespace troupe

@@ -21,8 +21,6 @@ Status read_videos(const nlohmann::json& object, const RecordSpelling& spelling,
 /// In a record with videos and without images `<image>` may stand for a video; such placeholders become `<video>`.
 void bind_image_placeholders_to_videos(Record& record);
 
-/// By the name's ending, which may be that of a kind that is not read.
-bool is_video_name(std::string_view name);
 /// A name of a video's file, the bytes of one, or a list or an object that holds one.
 bool looks_like_video(const nlohmann::json& value);
 

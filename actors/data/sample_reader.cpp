@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <iterator>
 
+#include "actors/data/media_names.h"
 #include "actors/data/placeholders.h"
 #include "actors/data/record_table.h"
-#include "actors/data/record_videos.h"
 #include "actors/images/image_size.h"
 #include "actors/parquet/parquet_rows.h"
 #include "actors/sources/file_kind.h"
@@ -160,13 +160,8 @@ Status SampleReader::read_record(int source, const RecordSpan& span, Record& rec
   while (first != members.begin() && std::prev(first)->name.starts_with(key)) --first;
   while (last != members.end() && last->name.starts_with(key)) ++last;
   std::vector<std::string> media;
-  for (auto m = first; m != last; ++m) {
-    if (is_video_name(m->name)) media.push_back(m->name);
-    for (const char* type : {"jpg", "jpeg", "png", "webp", "gif", "bmp", "tif", "tiff"}) {
-      const std::string extension = member_extension(m->name);
-      if (extension == type || extension.ends_with(std::string(".") + type)) media.push_back(m->name);
-    }
-  }
+  for (auto m = first; m != last; ++m)
+    if (is_picture_name(m->name) || is_video_name(m->name)) media.push_back(m->name);
   if (record.id.empty()) record.id = key.substr(0, key.size() - 1);
   return parse_record_with_media(text, media, record, spelling, {1, 1});
 }

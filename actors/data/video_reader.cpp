@@ -17,6 +17,11 @@ Error named(const RecordVideo& video, Error error, const char* between = " ") {
   return error;
 }
 Error within(const RecordVideo& video, Error error) { return named(video, std::move(error), ": "); }
+template <typename T>
+Result<T> named(const RecordVideo& video, Result<T> result, const char* between = " ") {
+  if (result.ok()) return result;
+  return named(video, result.error(), between);
+}
 
 }  // namespace
 
@@ -85,22 +90,17 @@ Result<MediaBytes> VideoReader::open_file(const PictureRoot& root, const RecordV
 
 Result<IndexedImage> VideoReader::grid(const PictureRoot& root, const RecordVideo& video) const {
   if (!video.is_file()) {
-    const auto look = look_at_frames(root, video);
-    if (!look.ok()) return within(video, look.error());
-    const auto grid = grid_of_look(*look);
-    return grid.ok() ? grid : Result<IndexedImage>(named(video, grid.error()));
+    TROUPE_ASSIGN(const Look look, named(video, look_at_frames(root, video), ": "));
+    return named(video, grid_of_look(look));
   }
   TROUPE_ASSIGN(const auto file, open_file(root, video));
-  const auto look = look_at_file(file.bytes(), video);
-  if (!look.ok()) return named(video, look.error());
-  const auto grid = grid_of_look(*look);
-  return grid.ok() ? grid : Result<IndexedImage>(named(video, grid.error()));
+  TROUPE_ASSIGN(const Look look, named(video, look_at_file(file.bytes(), video)));
+  return named(video, grid_of_look(look));
 }
 
 Status VideoReader::check_look(const RecordVideo& video, const Look& look, const IndexedImage& expected) const {
-  const auto grid = grid_of_look(look);
-  if (!grid.ok()) return named(video, grid.error());
-  if (grid->t == expected.t && grid->h == expected.h && grid->w == expected.w && grid->seconds == expected.seconds)
+  TROUPE_ASSIGN(const IndexedImage grid, named(video, grid_of_look(look)));
+  if (grid.t == expected.t && grid.h == expected.h && grid.w == expected.w && grid.seconds == expected.seconds)
     return {};
   return data_loss(video_name(video) + " has another size, length or rate than when it was indexed");
 }
@@ -109,10 +109,9 @@ Status VideoReader::frames(const PictureRoot& root, const RecordVideo& video, co
                            const std::function<Status(const RgbImage&)>& take) const {
   if (!video.is_file()) return frames_of_list(root, video, expected, take);
   TROUPE_ASSIGN(const auto file, open_file(root, video));
-  const auto look = look_at_file(file.bytes(), video);
-  if (!look.ok()) return named(video, look.error());
-  TROUPE_RETURN_IF_ERROR(check_look(video, *look, expected));
-  const Status decoded = files_->decode(file.bytes(), look->numbers, take);
+  TROUPE_ASSIGN(const Look look, named(video, look_at_file(file.bytes(), video)));
+  TROUPE_RETURN_IF_ERROR(check_look(video, look, expected));
+  const Status decoded = files_->decode(file.bytes(), look.numbers, take);
   return decoded.ok() ? decoded : Status(named(video, decoded.error()));
 }
 

@@ -191,18 +191,16 @@ std::string capitals(std::string name) {
   return name;
 }
 
-/// A setting of model_kwargs; nothing when it is not there or was refused.
-std::optional<double> setting_of_arguments(const ConversionScope& s, const MediaSetting& setting) {
-  for (const auto& [name, value] : s.values.mapping("model_kwargs")) {
-    if (capitals(name) != setting.name) continue;
-    const auto number = parse_number(value.text);
-    if (number && *number >= setting.least && *number <= setting.most &&
-        (!is_whole(setting) || *number == std::floor(*number)))
-      return number;
-    s.values.fail("model_kwargs",
-                  "'" + name + "' is '" + value.text + "'; valid: " + (is_whole(setting) ? "an integer" : "a number") +
-                      " from " + setting_text(setting, setting.least) + " to " + setting_text(setting, setting.most));
-  }
+/// The word of model_kwargs as the setting's number; nothing when it was refused.
+std::optional<double> number_of_argument(const ConversionScope& s, const MediaSetting& setting, const std::string& name,
+                                         const std::string& word) {
+  const auto number = parse_number(word);
+  if (number && *number >= setting.least && *number <= setting.most &&
+      (!is_whole(setting) || *number == std::floor(*number)))
+    return number;
+  s.values.fail("model_kwargs",
+                "'" + name + "' is '" + word + "'; valid: " + (is_whole(setting) ? "an integer" : "a number") +
+                    " from " + setting_text(setting, setting.least) + " to " + setting_text(setting, setting.most));
   return std::nullopt;
 }
 
@@ -213,31 +211,36 @@ std::optional<double> setting_of_environment(const ConversionScope& s, const Med
   return whole ? std::optional(static_cast<double>(*whole)) : std::nullopt;
 }
 
-void check_arguments(const ConversionScope& s) {
+/// What model_kwargs says, by the settings' names; of two spellings of one the first counts.
+std::map<std::string, double> settings_of_arguments(const ConversionScope& s) {
+  std::map<std::string, double> out;
   for (const auto& [name, value] : s.values.mapping("model_kwargs")) {
     const std::string known = capitals(name);
-    if (known == kTotalPixels)
+    const auto setting =
+        std::find_if(kMediaSettings.begin(), kMediaSettings.end(), [&](const auto& m) { return m.name == known; });
+    if (setting != kMediaSettings.end()) {
+      if (const auto number = number_of_argument(s, *setting, name, value.text)) out.emplace(known, *number);
+    } else if (known == kTotalPixels) {
       s.draft.remark(s.values.place_of("model_kwargs"),
                      name +
                          ": dropped: frames of a video share a limit only where the folder's video processor has "
                          "cap_pixels_per_frame");
-    else if (std::none_of(kMediaSettings.begin(), kMediaSettings.end(), [&](const auto& m) { return m.name == known; }))
+    } else {
       s.values.bad_value("model_kwargs",
                          "{\"max_pixels\": NUMBER, \"min_pixels\": NUMBER}, fps, fps_min_frames, fps_max_frames, "
                          "video_min_pixels, video_max_pixels");
+    }
   }
+  return out;
 }
 
 void convert_media(const ConversionScope& s) {
-  check_arguments(s);
+  const auto arguments = settings_of_arguments(s);
   for (const MediaSetting& setting : kMediaSettings) {
-    std::string from = "model_kwargs";
-    std::optional<double> value = setting_of_arguments(s, setting);
-    const std::optional<double> environment = setting_of_environment(s, setting);
-    if (!value) {
-      value = environment;
-      from = setting.name;
-    }
+    const auto argument = arguments.find(setting.name);
+    std::string from = argument != arguments.end() ? "model_kwargs" : setting.name;
+    std::optional<double> value = setting_of_environment(s, setting);
+    if (argument != arguments.end()) value = argument->second;
     if (setting.spec == std::string("data.max_pixels"))
       if (const auto most = s.values.integer("max_pixels", 1);
           most && static_cast<double>(*most) < value.value_or(setting.otherwise)) {

@@ -5,32 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/data/placeholders.h"
+#include "tests/actors/data/parsed_record.h"
 
 namespace troupe {
 namespace {
 
-Record good(const std::string& json) {
-  Record record;
-  const auto status = parse_record(json, record);
-  INFO(json << (status.ok() ? "" : ": " + status.error().message));
-  REQUIRE(status.ok());
-  return record;
-}
-
-/// The reason for which a record is refused.
-std::string reason(const std::string& json) {
-  Record record;
-  const auto status = parse_record(json, record);
-  INFO(json);
-  REQUIRE_FALSE(status.ok());
-  return status.error().message;
-}
-
-bool says(const std::string& json, const std::string& words) {
-  const std::string why = reason(json);
-  INFO("reason: " << why);
-  return why.find(words) != std::string::npos;
-}
+using namespace testing;
 
 std::string with_turns(const std::string& turns) { return R"({"id": "r", "conversations": [)" + turns + "]}"; }
 std::string with_key(const std::string& key) {

@@ -3,10 +3,14 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "actors/data/media_names.h"
 #include "actors/data/placeholders.h"
+#include "tests/actors/data/parsed_record.h"
 
 namespace troupe {
 namespace {
+
+using namespace testing;
 
 using Paths = std::vector<std::string>;
 
@@ -19,21 +23,6 @@ Paths paths_of(const std::vector<RecordMedium>& media) {
 std::string with(const std::string& keys, const std::string& question) {
   return "{" + keys + R"("conversations": [{"from": "human", "value": ")" + question +
          R"("}, {"from": "gpt", "value": "y"}]})";
-}
-
-Record good(const std::string& json, const RecordSpelling& spelling = {}) {
-  Record record;
-  const auto status = parse_record(json, record, spelling);
-  INFO(json << (status.ok() ? "" : ": " + status.error().message));
-  REQUIRE(status.ok());
-  return record;
-}
-
-bool says(const std::string& json, const std::string& words) {
-  Record record;
-  const auto status = parse_record(json, record);
-  INFO(json << ": " << (status.ok() ? "accepted" : status.error().message));
-  return !status.ok() && status.error().message.find(words) != std::string::npos;
 }
 
 TEST_CASE("A video is a file, or a list of frames, under both keys and in all spellings") {

@@ -3,27 +3,14 @@
 #include "actors/data/index_builder.h"
 #include "actors/data/record.h"
 #include "tests/actors/data/fixture.h"
+#include "tests/actors/data/parsed_record.h"
 
 // Records in the spellings of other projects, and in those that a spec names.
 
 namespace troupe {
 namespace {
 
-Record good(const std::string& json, const RecordSpelling& spelling = {}) {
-  Record record;
-  const auto status = parse_record(json, record, spelling);
-  INFO(json << (status.ok() ? "" : ": " + status.error().message));
-  REQUIRE(status.ok());
-  return record;
-}
-
-std::string reason(const std::string& json, const RecordSpelling& spelling = {}, TextPlace begin = {}) {
-  Record record;
-  const auto status = parse_record(json, record, spelling, begin);
-  INFO(json);
-  REQUIRE_FALSE(status.ok());
-  return status.error().message;
-}
+using namespace testing;
 
 std::vector<std::string> paths_of(const Record& record) {
   std::vector<std::string> paths;
