@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -16,7 +17,7 @@
 namespace troupe {
 namespace {
 
-constexpr size_t kHeader = 64;  // keeps the payload aligned as ATen wants it
+constexpr size_t kAlignment = 64;  // as ATen's own allocator
 constexpr int kOwners = 64;
 
 std::array<std::atomic<int64_t>, kOwners> g_live{};
@@ -42,10 +43,13 @@ void close_span(int owner) {
   g_metered.reserved_peak = std::max(g_metered.reserved_peak, now.reserved_peak);
 }
 
+/// Lies right before a payload.
 struct BlockHeader {
+  void* base;
   size_t bytes;
   int owner;
 };
+constexpr size_t kMostBefore = sizeof(BlockHeader) + kAlignment - 1;
 
 void count(int owner, int64_t bytes) {
   const int64_t live = g_live[static_cast<size_t>(owner)].fetch_add(bytes, std::memory_order_relaxed) + bytes;
@@ -57,24 +61,25 @@ void count(int owner, int64_t bytes) {
 
 void release(void* payload) {
   if (!payload) return;
-  char* base = static_cast<char*>(payload) - kHeader;
   BlockHeader header;
-  std::memcpy(&header, base, sizeof(header));
+  std::memcpy(&header, static_cast<char*>(payload) - sizeof(header), sizeof(header));
   count(header.owner, -static_cast<int64_t>(header.bytes));
-  std::free(base);
+  std::free(header.base);
 }
 
-/// Process-wide because ATen's allocator is.
+/// Process-wide because ATen's allocator is. Aligns by itself: glibc's posix_memalign searches for more than it takes,
+/// so that what was freed never serves the same size again, and a process grows for thousands of steps.
 class CountingAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {
     if (bytes == 0) return {nullptr, nullptr, &release, c10::Device(c10::kCPU)};
-    void* base = nullptr;
-    if (posix_memalign(&base, kHeader, bytes + kHeader) != 0) throw std::bad_alloc();
-    const BlockHeader header = {bytes, t_owner};
-    std::memcpy(base, &header, sizeof(header));
+    void* base = bytes > SIZE_MAX - kMostBefore ? nullptr : std::malloc(bytes + kMostBefore);
+    if (!base) throw std::bad_alloc();
+    const auto start = reinterpret_cast<uintptr_t>(base);
+    char* payload = static_cast<char*>(base) + ((start + kMostBefore) / kAlignment * kAlignment - start);
+    const BlockHeader header = {base, bytes, t_owner};
+    std::memcpy(payload - sizeof(header), &header, sizeof(header));
     count(t_owner, static_cast<int64_t>(bytes));
-    void* payload = static_cast<char*>(base) + kHeader;
     return {payload, payload, &release, c10::Device(c10::kCPU)};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &release; }

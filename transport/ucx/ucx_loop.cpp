@@ -38,8 +38,6 @@ constexpr size_t kReleaseBatch = size_t{1} << 20;
 /// Calls of ucp_worker_progress in one hold of the lock.
 constexpr int kProgressAtOnce = 64;
 
-int64_t nanoseconds_of(std::chrono::steady_clock::time_point at) { return at.time_since_epoch().count(); }
-
 }  // namespace
 
 UcxLoop::Sleeper::~Sleeper() {
@@ -183,7 +181,7 @@ bool UcxLoop::drive_until(Clock::time_point until, const Done& done) {
       sched_yield();
     }
   }
-  last_drive_.store(nanoseconds_of(Clock::now()));
+  last_drive_.store(now_ns());
   drivers_.fetch_sub(1);
   if (slept) background_.wake();
   return ended;
@@ -204,7 +202,7 @@ void UcxLoop::drive(SlotId from, const MessageTag& awaited, uint64_t seen, Clock
 /// True while another thread moves the transport.
 bool UcxLoop::background_may_rest() const {
   if (drivers_.load() > 0) return true;
-  const auto since = std::chrono::nanoseconds(nanoseconds_of(Clock::now()) - last_drive_.load());
+  const auto since = std::chrono::nanoseconds(now_ns() - last_drive_.load());
   return since < kOthersProgress;
 }
 

@@ -78,6 +78,7 @@ class UcxLoop final : public InboxDriver {
   };
   enum class Watch { kTransport, kOthers };
   using Clock = std::chrono::steady_clock;
+  static int64_t now_ns() { return Clock::now().time_since_epoch().count(); }
 
   UcxLoop(const UcxChannelOptions& options, Inbox& inbox);
   Status open();

@@ -23,7 +23,8 @@ Status UcxLoop::send(SlotId to, WireHeader header, Payload payload) {
                                                           ": " + header.tag().to_string());
   }
   const size_t bytes = payload.bytes;
-  const bool shares = peer->reads_ours.load() && bytes >= kSegmentFrom && !segment_->offset_of(payload.data);
+  const bool in_segment = peer->reads_ours.load() && bytes >= kSegmentFrom;
+  const bool shares = in_segment && !segment_->offset_of(payload.data);
   std::unique_lock lock(mutex_);
   if (shares && peer->gate.open_for(bytes)) {
     lock.unlock();
@@ -35,7 +36,11 @@ Status UcxLoop::send(SlotId to, WireHeader header, Payload payload) {
   pending_.fetch_add(1);
   peer->gate.push({header, std::move(payload)});
   pump_locked(*peer);
-  if (progress_locked()) driver_.wake();
+  if (pending_.load() == 0 && !in_segment) {
+    last_drive_.store(now_ns());  // copied and gone: what comes in need not be looked at between any two sends
+  } else if (progress_locked()) {
+    driver_.wake();
+  }
   return {};
 }
 
