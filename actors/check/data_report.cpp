@@ -111,10 +111,12 @@ std::string reason_kind(const std::string& reason) {
         continue;
       }
     }
-    const bool digit = std::isdigit(static_cast<unsigned char>(reason[i])) != 0;
-    if (!digit)
+    const bool digit = std::isdigit(static_cast<unsigned char>(reason[i])) != 0, counted = kind.ends_with('N');
+    // MP4 and VP9 are names.
+    const bool in_name = !kind.empty() && !counted && std::isupper(static_cast<unsigned char>(kind.back())) != 0;
+    if (!digit || in_name)
       kind += reason[i];
-    else if (i == 0 || !std::isdigit(static_cast<unsigned char>(reason[i - 1])))
+    else if (!counted)
       kind += 'N';
   }
   return kind;

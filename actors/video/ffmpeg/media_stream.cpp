@@ -22,6 +22,7 @@ namespace {
 
 constexpr int kReadBytes = 1 << 16;
 constexpr int64_t kMostFrames = int64_t{1} << 22;
+constexpr uint64_t kMostReadings = 4;  // of a file's bytes, by frames that lie in the same ones
 
 std::string foreign_container(std::string_view bytes) {
   if (bytes.empty()) return "is empty (0 bytes)";
@@ -126,6 +127,9 @@ Result<std::unique_ptr<MediaStream>> MediaStream::open(std::string_view bytes) {
 Status MediaStream::open_source(std::string_view bytes) {
   const char* container = video_container_of(bytes);
   if (container == nullptr) return invalid_argument(foreign_container(bytes));
+  if (const uint64_t stated = stated_bytes(bytes); stated > bytes.size())
+    return invalid_argument("ends early: it states " + std::to_string(stated) + " bytes and has " +
+                            std::to_string(bytes.size()));
   source_->bytes = bytes;
   auto* buffer = static_cast<uint8_t*>(av_malloc(kReadBytes));
   if (buffer == nullptr) return out_of_memory("cannot be read");
@@ -170,6 +174,7 @@ Result<std::vector<MediaStream::Frame>> MediaStream::scan() {
     return too_many_frames();
   std::vector<Frame> frames;
   int64_t packets = 0, timeless = 0;
+  uint64_t held = 0;  // bytes of packets
   AVPacket* packet = av_packet_alloc();
   if (packet == nullptr) return out_of_memory("cannot be read");
   const std::unique_ptr<AVPacket, void (*)(AVPacket*)> owner(packet, [](AVPacket* p) { av_packet_free(&p); });
@@ -177,10 +182,15 @@ Result<std::vector<MediaStream::Frame>> MediaStream::scan() {
     TROUPE_ASSIGN(const bool more, read(*packet));
     if (!more) break;
     ++packets;
+    held += static_cast<uint64_t>(packet->size);
     const Frame frame{time_of(packet->pts, packet->dts), packet->duration, (packet->flags & AV_PKT_FLAG_KEY) != 0};
     const bool shown = is_shown(*packet, stream_->codecpar->codec_id);
     const bool cut = (packet->flags & AV_PKT_FLAG_CORRUPT) != 0, timed = packet->pts != AV_NOPTS_VALUE;
     av_packet_unref(packet);
+    // Only MP4 and MOV place frames by a table.
+    if (counted && held / kMostReadings > source_->bytes.size())
+      return invalid_argument("has frames that lie in the same bytes: together they are more than " +
+                              std::to_string(kMostReadings) + " times as large as the file");
     if (cut) return invalid_argument("ends in the middle of frame " + std::to_string(packets));
     if (!shown) continue;
     if (frame.time == AV_NOPTS_VALUE) return invalid_argument("has a frame without a time");

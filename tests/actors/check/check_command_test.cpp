@@ -158,6 +158,18 @@ TEST_CASE("The page holds thumbnails, marks supervised text and spells out what 
   CHECK(job.check({"--html", job.scratch.path("missing/check.html")}).code == 2);
 }
 
+TEST_CASE("Control characters of a record do not stand in the page as they are") {
+  Job job(
+      {kGood,
+       R"({"id": "odd", "image": "a\u0000\u001bb.png", "conversations": [{"from": "human", "value": "<image>"}, {"from": "gpt", "value": "no"}]})"});
+  const std::string page = job.scratch.path("check.html");
+  CHECK(job.check({"--html", page}).code == 2);
+  const std::string text = fixture::contents(page);
+  CHECK(text.find("record 'odd'") != std::string::npos);
+  CHECK(text.find('\0') == std::string::npos);
+  CHECK(text.find('\x1b') == std::string::npos);
+}
+
 TEST_CASE("Options that are not known and values that do not fit are refused by name") {
   Job job({kGood, kText});
   CHECK(job.check({"--frob", "1"}).err.find("'--frob'") != std::string::npos);

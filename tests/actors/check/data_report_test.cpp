@@ -91,6 +91,12 @@ TEST_CASE("bad records are grouped by what they have in common and the first twe
   CHECK(report_json(report, index)["bad_records"].size() == 26);
 }
 
+TEST_CASE("numbers of a reason do not tell kinds apart, names do") {
+  CHECK(reason_kind("has 120 tokens, more than 64") == "has N tokens, more than N");
+  CHECK(reason_kind("'a1.mp4' holds 64x48 pixels in MP4") == "'...' holds NxN pixels in MP4");
+  CHECK(reason_kind("is coded as VP9, in 2^26 bytes") == "is coded as VP9, in N^N bytes");
+}
+
 TEST_CASE("Sources are listed with their weights and what they come to in a pass") {
   SampleIndex index = index_of({5, 6, 7, 8, 9, 10});
   IndexedSample other;

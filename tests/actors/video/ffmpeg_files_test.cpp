@@ -126,6 +126,57 @@ TEST_CASE("A file that is cut off is refused, behind its header with how far it 
   CHECK(refusal("RIFF").find("is no file of video") == 0);
 }
 
+TEST_CASE("A file that states its length is refused wherever it is cut, between frames too") {
+  for (const char* name : {"b.mkv", "vp9.webm", "hidden.webm", "mpeg4.avi", "plain.avi"}) {
+    INFO(name);
+    const std::string whole = clip(name);
+    REQUIRE(refusal(whole) == "(accepted)");
+    for (size_t bytes = 64; bytes + 9 < whole.size(); bytes += whole.size() / 40) {
+      INFO(bytes << " of " << whole.size() << " bytes");
+      CHECK(refusal(whole.substr(0, bytes)).find("ends early: it states ") == 0);
+    }
+    CHECK(refusal(whole + "more") == "(accepted)");
+  }
+}
+
+TEST_CASE("A file that does not state its length is read as far as it goes") {
+  std::string avi = clip("plain.avi"), mkv = clip("b.mkv");
+  avi.replace(4, 4, 4, '\0');
+  CHECK(refusal(avi) == "(accepted)");
+  const size_t size = mkv.find("\x18\x53\x80\x67") + 4;
+  REQUIRE(mkv[size] == 1);  // 8 bytes
+  mkv.replace(size + 1, 7, 7, '\xFF');
+  CHECK(refusal(mkv) == "(accepted)");
+  CHECK(greys(mkv, {23}).ok());
+}
+
+/// jpeg.mov with `count` frames that are all the first one: a chunk each, all at one place.
+std::string of_shared_frames(uint32_t count) {
+  std::string bytes = clip("jpeg.mov");
+  const uint32_t grows = 4 * (count - 1);
+  bytes.replace(bytes.find("edts"), 4, "free");
+  const auto number_at = [&](size_t at) {
+    uint32_t value = 0;
+    for (size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<uint8_t>(bytes[at + i]);
+    return value;
+  };
+  for (const std::string box : {"moov", "trak", "mdia", "minf", "stbl", "stco"}) {
+    const uint32_t size = number_at(bytes.find(box) - 4);
+    bytes = patched(bytes, "", bytes.find(box) - 4, size + grows);
+  }
+  const size_t places = bytes.find("stco") + 12;
+  bytes = patched(bytes, "stco", 8, number_at(places) + grows);
+  const std::string place = bytes.substr(places, 4);
+  for (uint32_t i = 1; i < count; ++i) bytes.insert(places, place);
+  bytes = patched(patched(bytes, "stco", 4, count), "stsz", 8, count);
+  return patched(patched(bytes, "stts", 8, count), "stsc", 12, 1);
+}
+
+TEST_CASE("A file whose frames lie in the same bytes is refused before they are all read") {
+  CHECK(refusal(of_shared_frames(4)) == "(accepted)");
+  CHECK(refusal(of_shared_frames(1000)).find("has frames that lie in the same bytes") == 0);
+}
+
 TEST_CASE("A file that ends early or is damaged is found out, at the latest when its frames are decoded") {
   const std::string good = clip("mpeg4.avi");
   std::vector<int64_t> all;
