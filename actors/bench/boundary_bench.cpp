@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "actors/bench/bench_failure.h"
@@ -138,7 +139,7 @@ Result<Pair> measure_pair(BenchEnd& channel, BenchEnd& raw, int self, size_t byt
     best.gb_per_s = std::max(best.gb_per_s, sample.gb_per_s);
     best.one_way_us = best.one_way_us == 0 ? sample.one_way_us : std::min(best.one_way_us, sample.one_way_us);
   };
-  const int repeats = bytes <= kMiB ? 51 : bytes <= 16 * kMiB ? 25 : 7;  // odd: a median is one of them
+  const int repeats = bytes <= kMiB ? 75 : bytes <= 16 * kMiB ? 25 : 7;  // odd: a median is one of them
   for (int repeat = 0; repeat < repeats; ++repeat) {
     Sample samples[2];  // channel, raw
     for (const int which : {repeat % 2, 1 - repeat % 2}) {
@@ -161,27 +162,27 @@ double median(std::vector<double> values) {
 Result<json> measure_size(const Contender& contender, const std::vector<std::unique_ptr<BenchEnd>>& ends, int self,
                           size_t bytes) {
   json row = {{"channel", contender.name}, {"bytes", bytes}};
-  Sample best;
   double of_raw = 0;
   for (size_t i = 1; i < ends.size(); ++i) {
     TROUPE_ASSIGN(const Pair pair, measure_pair(*ends[0], *ends[i], self, bytes));
-    best.gb_per_s = std::max(best.gb_per_s, pair.channel.gb_per_s);
-    best.one_way_us = i == 1 ? pair.channel.one_way_us : std::min(best.one_way_us, pair.channel.one_way_us);
     const double beside = median(pair.of_raw);
     if (i > 1 && beside >= of_raw) continue;
     of_raw = beside;
     row["raw_setting"] = contender.ends[i].transports + (contender.ends[i].eager ? ", eager" : "");
+    row["one_way_us"] = pair.channel.one_way_us;
+    row["gb_per_s"] = pair.channel.gb_per_s;
     row["raw_one_way_us"] = pair.raw.one_way_us;
     row["raw_gb_per_s"] = pair.raw.gb_per_s;
   }
-  row["one_way_us"] = best.one_way_us;
-  row["gb_per_s"] = best.gb_per_s;
   row["of_raw"] = of_raw;
   return row;
 }
 
-/// Both processes run this; the rows are of use in end 0 only.
-Result<json> run_end(int self, std::vector<Contender> contenders, const std::vector<size_t>& sizes, KvStore& store) {
+using OnRow = std::function<void(const json& row)>;
+
+/// Both processes run this; the rows are of use in end 0 only, which hears of each as it is done.
+Result<json> run_end(int self, std::vector<Contender> contenders, const std::vector<size_t>& sizes, KvStore& store,
+                     const OnRow& on_row) {
   json rows = json::array();
   for (Contender& contender : contenders) {
     std::vector<std::unique_ptr<BenchEnd>> ends;
@@ -194,6 +195,7 @@ Result<json> run_end(int self, std::vector<Contender> contenders, const std::vec
     for (const size_t bytes : sizes) {
       TROUPE_ASSIGN(json row, measure_size(contender, ends, self, bytes));
       if (self == 0) row["memcpy_gb_per_s"] = memcpy_gb_per_s(bytes);
+      if (on_row) on_row(row);
       rows.push_back(std::move(row));
     }
     // Nobody leaves while the other may still read.
@@ -237,7 +239,7 @@ Result<json> layout_rows() {
 }
 
 /// The other end is a child process, which ends with this one.
-Result<json> measure_all(size_t most_bytes, bool without_segment) {
+Result<json> measure_all(size_t most_bytes, bool without_segment, const OnRow& on_row) {
   std::vector<size_t> sizes;
   for (size_t bytes = 8; bytes <= most_bytes; bytes *= bytes < (64 << 10) ? 8 : 4) {
     if (bytes == (32 << 10)) bytes = 64 << 10;
@@ -251,11 +253,11 @@ Result<json> measure_all(size_t most_bytes, bool without_segment) {
   if (other == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
-    const auto rows = run_end(1, contenders(without_segment), sizes, store);
+    const auto rows = run_end(1, contenders(without_segment), sizes, store, nullptr);
     if (!rows.ok()) std::fprintf(stderr, "troupe bench boundary, other end: %s\n", rows.error().to_string().c_str());
     _exit(rows.ok() ? 0 : 1);
   }
-  auto rows = run_end(0, contenders(without_segment), sizes, store);
+  auto rows = run_end(0, contenders(without_segment), sizes, store, on_row);
   if (!rows.ok()) kill(other, SIGKILL);
   int status = 0;
   waitpid(other, &status, 0);
@@ -264,15 +266,21 @@ Result<json> measure_all(size_t most_bytes, bool without_segment) {
   return json{{"rows", std::move(*rows)}, {"in_process", in_process_row()}, {"layouts", std::move(layouts)}};
 }
 
-void print_tables(const json& result) {
+void print_heading() {
   std::printf("%-20s %10s %11s %11s %8s %8s %7s %7s  %s\n", "channel", "bytes", "one way us", "raw us", "GB/s", "raw",
               "of raw", "memcpy", "raw UCX setting");
-  for (const json& row : result["rows"]) {
-    std::printf("%-20s %10zu %11.2f %11.2f %8.3f %8.3f %7.2f %7.2f  %s\n", row["channel"].get<std::string>().c_str(),
-                row["bytes"].get<size_t>(), row["one_way_us"].get<double>(), row["raw_one_way_us"].get<double>(),
-                row["gb_per_s"].get<double>(), row["raw_gb_per_s"].get<double>(), row["of_raw"].get<double>(),
-                row["memcpy_gb_per_s"].get<double>(), row["raw_setting"].get<std::string>().c_str());
-  }
+  std::fflush(stdout);
+}
+
+void print_row(const json& row) {
+  std::printf("%-20s %10zu %11.2f %11.2f %8.3f %8.3f %7.2f %7.2f  %s\n", row["channel"].get<std::string>().c_str(),
+              row["bytes"].get<size_t>(), row["one_way_us"].get<double>(), row["raw_one_way_us"].get<double>(),
+              row["gb_per_s"].get<double>(), row["raw_gb_per_s"].get<double>(), row["of_raw"].get<double>(),
+              row["memcpy_gb_per_s"].get<double>(), row["raw_setting"].get<std::string>().c_str());
+  std::fflush(stdout);
+}
+
+void print_rest(const json& result) {
   const json& local = result["in_process"];
   std::printf("in-process: %zu bytes handed over in %.2f us, %zu bytes copied\n", local["bytes"].get<size_t>(),
               local["hand_over_us"].get<double>(), local["bytes_copied"].get<size_t>());
@@ -301,12 +309,13 @@ int boundary_bench_command(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : 2;
   }
-  const auto result = measure_all(most_mib * kMiB, without_segment);
+  if (!as_json) print_heading();
+  const auto result = measure_all(most_mib * kMiB, without_segment, as_json ? OnRow() : print_row);
   if (!result.ok()) return bench_failure("boundary", result.error(), as_json);
   if (as_json) {
     std::printf("%s\n", result->dump().c_str());
   } else {
-    print_tables(*result);
+    print_rest(*result);
   }
   return 0;
 }

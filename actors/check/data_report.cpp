@@ -98,6 +98,10 @@ void plan_steps(const JobSpec& spec, const std::vector<double>& weights, const M
                       : static_cast<double>(report.steps * report.global_batch) / static_cast<double>(samples);
 }
 
+bool is_digit(const std::string& text, size_t at) {
+  return at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])) != 0;
+}
+
 }  // namespace
 
 std::string reason_kind(const std::string& reason) {
@@ -111,13 +115,17 @@ std::string reason_kind(const std::string& reason) {
         continue;
       }
     }
-    const bool digit = std::isdigit(static_cast<unsigned char>(reason[i])) != 0, counted = kind.ends_with('N');
-    // MP4 and VP9 are names.
-    const bool in_name = !kind.empty() && !counted && std::isupper(static_cast<unsigned char>(kind.back())) != 0;
-    if (!digit || in_name)
+    if (!is_digit(reason, i)) {
       kind += reason[i];
-    else if (!counted)
-      kind += 'N';
+      continue;
+    }
+    size_t end = i;
+    while (is_digit(reason, end)) ++end;
+    // MP4 and h264 are names, 64x48 is none.
+    const bool in_name =
+        i > 0 && std::isalpha(static_cast<unsigned char>(reason[i - 1])) != 0 && !(i > 1 && is_digit(reason, i - 2));
+    kind += in_name ? reason.substr(i, end - i) : "N";
+    i = end - 1;
   }
   return kind;
 }

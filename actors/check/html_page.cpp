@@ -21,7 +21,7 @@ std::string escaped(const std::string& text) {
       out += "&amp;";
     else if (c == '"')
       out += "&quot;";
-    else if (static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\t')
+    else if (static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\r' && c != '\t')
       out += "\uFFFD";
     else
       out += c;

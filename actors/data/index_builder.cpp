@@ -116,7 +116,8 @@ class IndexBuild {
   std::string too_long(const BlockEntry& entry) const {
     return "has " + std::to_string(entry.tokens) + " tokens, more than data.max_sample_tokens " +
            std::to_string(data_.max_sample_tokens) +
-           (data_.too_long == TooLong::kTruncateText ? ", and cutting its text to that would cut an image or a video" : "");
+           (data_.too_long == TooLong::kTruncateText ? ", and cutting its text to that would cut an image or a video"
+                                                     : "");
   }
 
   void add_sample(int source, int64_t record, const RecordSpan& span, const BlockEntry& entry) {

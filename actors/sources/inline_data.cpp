@@ -5,6 +5,11 @@
 #include <limits>
 
 namespace troupe {
+namespace {
+
+constexpr std::string_view kValid = "valid: data:TYPE;base64,... with TYPE as image/png or video/mp4";
+
+}  // namespace
 
 bool is_inline_data(std::string_view path) { return path.starts_with("data:"); }
 
@@ -18,9 +23,9 @@ std::string image_name(const std::string& path) { return "image " + shown_path(p
 Result<std::string> decode_inline_data(std::string_view uri) {
   const size_t comma = uri.find(',');
   if (!is_inline_data(uri) || comma == std::string_view::npos)
-    return invalid_argument("is no data URI; valid: data:TYPE;base64,... with TYPE as image/png or video/mp4");
+    return invalid_argument("is no data URI; " + std::string(kValid));
   if (!uri.substr(0, comma).ends_with(";base64"))
-    return invalid_argument("is a data URI that is not in base64; valid: data:TYPE;base64,... with TYPE as image/png or video/mp4");
+    return invalid_argument("is a data URI that is not in base64; " + std::string(kValid));
   std::string text(uri.substr(comma + 1));
   while (!text.empty() && text.back() == '=') text.pop_back();
   const size_t bytes = text.size() / 4 * 3 + (text.size() % 4 == 0 ? 0 : text.size() % 4 - 1);

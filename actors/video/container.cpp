@@ -1,5 +1,6 @@
 #include "actors/video/container.h"
 
+#include <algorithm>
 #include <bit>
 #include <optional>
 
@@ -26,7 +27,13 @@ uint64_t matroska_bytes(std::string_view bytes) {
   const auto header = ebml_size(bytes, at);
   if (!header || *header > bytes.size() - at) return 0;
   at += static_cast<size_t>(*header);
-  if (bytes.substr(at, 4) != kSegment) return 0;
+  constexpr std::string_view kVoid = "\xEC", kChecksum = "\xBF";
+  while (at < bytes.size() && (bytes.substr(at, 1) == kVoid || bytes.substr(at, 1) == kChecksum)) {
+    const auto skipped = ebml_size(bytes, ++at);
+    if (!skipped || *skipped > bytes.size() - at) return 0;
+    at += static_cast<size_t>(*skipped);
+  }
+  if (bytes.substr(std::min(at, bytes.size()), 4) != kSegment) return 0;
   at += 4;
   const auto segment = ebml_size(bytes, at);
   return segment && *segment != kUnknown ? at + *segment : 0;

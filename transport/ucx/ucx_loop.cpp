@@ -202,8 +202,7 @@ void UcxLoop::drive(SlotId from, const MessageTag& awaited, uint64_t seen, Clock
 /// True while another thread moves the transport.
 bool UcxLoop::background_may_rest() const {
   if (drivers_.load() > 0) return true;
-  const auto since = std::chrono::nanoseconds(now_ns() - last_drive_.load());
-  return since < kOthersProgress;
+  return since_progress() < kOthersProgress;
 }
 
 void UcxLoop::run() {

@@ -79,6 +79,8 @@ class UcxLoop final : public InboxDriver {
   enum class Watch { kTransport, kOthers };
   using Clock = std::chrono::steady_clock;
   static int64_t now_ns() { return Clock::now().time_since_epoch().count(); }
+  /// By a thread that drives or sends.
+  std::chrono::nanoseconds since_progress() const { return std::chrono::nanoseconds(now_ns() - last_drive_.load()); }
 
   UcxLoop(const UcxChannelOptions& options, Inbox& inbox);
   Status open();

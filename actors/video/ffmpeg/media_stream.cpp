@@ -172,6 +172,8 @@ Result<std::vector<MediaStream::Frame>> MediaStream::scan() {
   const bool counted = std::string_view(context_->iformat->name).starts_with("mov");  // the others' number is a guess
   if (counted && (stream_->nb_frames > kMostFrames || avformat_index_get_entries_count(stream_) > kMostFrames))
     return too_many_frames();
+  // Its frames lie one behind the other, and may be packed; those of others are where a table says.
+  const bool packs = std::string_view(context_->iformat->name).starts_with("matroska");
   std::vector<Frame> frames;
   int64_t packets = 0, timeless = 0;
   uint64_t held = 0;  // bytes of packets
@@ -187,8 +189,7 @@ Result<std::vector<MediaStream::Frame>> MediaStream::scan() {
     const bool shown = is_shown(*packet, stream_->codecpar->codec_id);
     const bool cut = (packet->flags & AV_PKT_FLAG_CORRUPT) != 0, timed = packet->pts != AV_NOPTS_VALUE;
     av_packet_unref(packet);
-    // Only MP4 and MOV place frames by a table.
-    if (counted && held / kMostReadings > source_->bytes.size())
+    if (!packs && held / kMostReadings > source_->bytes.size())
       return invalid_argument("has frames that lie in the same bytes: together they are more than " +
                               std::to_string(kMostReadings) + " times as large as the file");
     if (cut) return invalid_argument("ends in the middle of frame " + std::to_string(packets));

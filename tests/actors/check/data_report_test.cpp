@@ -94,7 +94,8 @@ TEST_CASE("bad records are grouped by what they have in common and the first twe
 TEST_CASE("numbers of a reason do not tell kinds apart, names do") {
   CHECK(reason_kind("has 120 tokens, more than 64") == "has N tokens, more than N");
   CHECK(reason_kind("'a1.mp4' holds 64x48 pixels in MP4") == "'...' holds NxN pixels in MP4");
-  CHECK(reason_kind("is coded as VP9, in 2^26 bytes") == "is coded as VP9, in N^N bytes");
+  CHECK(reason_kind("is coded as mpeg1video, in 2^26 bytes") == "is coded as mpeg1video, in N^N bytes");
+  CHECK(reason_kind("H264 and JSON5 of N12, 7") == "H264 and JSON5 of N12, N");
 }
 
 TEST_CASE("Sources are listed with their weights and what they come to in a pass") {

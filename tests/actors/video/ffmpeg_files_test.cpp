@@ -127,9 +127,10 @@ TEST_CASE("A file that is cut off is refused, behind its header with how far it 
 }
 
 TEST_CASE("A file that states its length is refused wherever it is cut, between frames too") {
-  for (const char* name : {"b.mkv", "vp9.webm", "hidden.webm", "mpeg4.avi", "plain.avi"}) {
-    INFO(name);
-    const std::string whole = clip(name);
+  std::string padded = clip("b.mkv");
+  padded.insert(padded.find("\x18\x53\x80\x67"), std::string("\xEC\x83", 2) + "pad");  // a void element
+  for (const std::string& whole :
+       {clip("b.mkv"), padded, clip("vp9.webm"), clip("hidden.webm"), clip("mpeg4.avi"), clip("plain.avi")}) {
     REQUIRE(refusal(whole) == "(accepted)");
     for (size_t bytes = 64; bytes + 9 < whole.size(); bytes += whole.size() / 40) {
       INFO(bytes << " of " << whole.size() << " bytes");
@@ -172,9 +173,25 @@ std::string of_shared_frames(uint32_t count) {
   return patched(patched(bytes, "stts", 8, count), "stsc", 12, 1);
 }
 
+/// mpeg4.avi with an index in which its second and its first frame take `turns` turns.
+std::string of_shared_chunks(size_t turns) {
+  const std::string whole = clip("mpeg4.avi");
+  const size_t index = whole.rfind("idx1") + 8;
+  const std::string first = whole.substr(index, 16), second = whole.substr(index + 16, 16);
+  std::string bytes = whole.substr(0, index);
+  for (size_t i = 0; i < turns; ++i) bytes += second + first;
+  const auto set = [&](size_t at, size_t value) {
+    for (size_t i = 0; i < 4; ++i) bytes[at + i] = static_cast<char>(value >> (8 * i));
+  };
+  set(index - 4, turns * 32);
+  set(4, bytes.size() - 8);
+  return bytes;
+}
+
 TEST_CASE("A file whose frames lie in the same bytes is refused before they are all read") {
   CHECK(refusal(of_shared_frames(4)) == "(accepted)");
   CHECK(refusal(of_shared_frames(1000)).find("has frames that lie in the same bytes") == 0);
+  CHECK(refusal(of_shared_chunks(20000)).find("has frames that lie in the same bytes") == 0);
 }
 
 TEST_CASE("A file that ends early or is damaged is found out, at the latest when its frames are decoded") {
