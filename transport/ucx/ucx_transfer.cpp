@@ -30,8 +30,8 @@ Status UcxLoop::send(SlotId to, WireHeader header, Payload payload) {
                                                           ": " + header.tag().to_string());
   }
   const size_t bytes = payload.bytes;
-  const bool in_segment = peer->reads_ours.load() && bytes >= kSegmentFrom;
-  const bool shares = in_segment && !segment_->offset_of(payload.data);
+  const bool maps = peer->reads_ours.load();
+  const bool shares = maps && bytes >= kSegmentFrom && !segment_->offset_of(payload.data);
   std::unique_lock lock(mutex_);
   if (shares && peer->gate.open_for(bytes)) {
     lock.unlock();
@@ -43,8 +43,9 @@ Status UcxLoop::send(SlotId to, WireHeader header, Payload payload) {
   pending_.fetch_add(1);
   peer->gate.push({header, std::move(payload)});
   pump_locked(*peer);
-  // What was copied and has left needs no progress, and what comes in is looked at often enough.
-  const bool gone = pending_.load() == 0 && !in_segment && !errors_;
+  // What was copied and has left needs no progress, and what comes in is looked at often enough. A peer that maps our
+  // memory gives it back by messages: those are taken at once.
+  const bool gone = pending_.load() == 0 && !maps && !errors_;
   if (gone && since_progress() < kSendsProgress) return {};
   if (progress_locked()) driver_.wake();
   if (gone) last_drive_.store(now_ns());
