@@ -10,6 +10,7 @@ namespace troupe::bytes {
 inline uint32_t at(std::string_view s, size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; }
 inline uint32_t be16(std::string_view s, size_t i) { return at(s, i) << 8 | at(s, i + 1); }
 inline uint32_t be32(std::string_view s, size_t i) { return be16(s, i) << 16 | be16(s, i + 2); }
+inline uint64_t be64(std::string_view s, size_t i) { return uint64_t{be32(s, i)} << 32 | be32(s, i + 4); }
 inline uint32_t le16(std::string_view s, size_t i) { return at(s, i) | at(s, i + 1) << 8; }
 inline uint32_t le24(std::string_view s, size_t i) { return le16(s, i) | at(s, i + 2) << 16; }
 inline uint32_t le32(std::string_view s, size_t i) { return le16(s, i) | le16(s, i + 2) << 16; }

@@ -1,16 +1,11 @@
 #pragma once
 
-#include <cstdint>
 #include <string_view>
 
 namespace troupe {
 
 /// FFmpeg's name of the container that the bytes begin with ("mov", "matroska", "avi"); null: none that is read.
 const char* video_container_of(std::string_view bytes);
-
-/// Bytes that a Matroska, WebM or AVI file states to have; 0: it does not say, as one that was written while it was
-/// sent.
-uint64_t stated_bytes(std::string_view bytes);
 
 /// Whether they begin as a container of video does, one that is not read included.
 bool looks_like_video_data(std::string_view bytes);

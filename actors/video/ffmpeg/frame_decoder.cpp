@@ -77,7 +77,8 @@ Result<RgbImage> FrameDecoder::frame_at(int64_t time, int64_t key) {
 }
 
 Status FrameDecoder::go_to(int64_t key) {
-  if (!stream_.seek(key)) return damaged("there is no way to its frame at " + std::to_string(key));
+  TROUPE_ASSIGN(const bool there, stream_.seek(key));
+  if (!there) return damaged("there is no way to its frame at " + std::to_string(key));
   avcodec_flush_buffers(codec_);
   begun_ = true;
   ended_ = false;

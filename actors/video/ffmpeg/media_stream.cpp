@@ -11,8 +11,10 @@ extern "C" {
 #include <cmath>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "actors/video/container.h"
+#include "actors/video/containers/frame_counts.h"
 #include "actors/video/ffmpeg/call_error.h"
 #include "actors/video/ffmpeg/codecs.h"
 #include "actors/video/video_files.h"
@@ -114,7 +116,8 @@ struct MediaStream::Source {
   }
 };
 
-MediaStream::MediaStream() : source_(std::make_unique<Source>()) {}
+MediaStream::MediaStream()
+    : source_(std::make_unique<Source>()), ahead_(av_packet_alloc(), [](AVPacket* p) { av_packet_free(&p); }) {}
 MediaStream::~MediaStream() { avformat_close_input(&context_); }
 
 Result<std::unique_ptr<MediaStream>> MediaStream::open(std::string_view bytes) {
@@ -127,16 +130,14 @@ Result<std::unique_ptr<MediaStream>> MediaStream::open(std::string_view bytes) {
 Status MediaStream::open_source(std::string_view bytes) {
   const char* container = video_container_of(bytes);
   if (container == nullptr) return invalid_argument(foreign_container(bytes));
-  if (const uint64_t stated = stated_bytes(bytes); stated > bytes.size())
-    return invalid_argument("ends early: it states " + std::to_string(stated) + " bytes and has " +
-                            std::to_string(bytes.size()));
+  TROUPE_ASSIGN(counts_, count_frames(bytes));
   source_->bytes = bytes;
   auto* buffer = static_cast<uint8_t*>(av_malloc(kReadBytes));
   if (buffer == nullptr) return out_of_memory("cannot be read");
   source_->io = avio_alloc_context(buffer, kReadBytes, 0, source_.get(), Source::read, nullptr, Source::seek);
   if (source_->io == nullptr) av_free(buffer);
   context_ = avformat_alloc_context();
-  if (source_->io == nullptr || context_ == nullptr) return out_of_memory("cannot be read");
+  if (source_->io == nullptr || context_ == nullptr || ahead_ == nullptr) return out_of_memory("cannot be read");
   context_->pb = source_->io;
   context_->flags |= AVFMT_FLAG_CUSTOM_IO;
   // A file that names others gets none of them.
@@ -168,6 +169,21 @@ Status MediaStream::choose_stream() {
   return {};
 }
 
+std::optional<int64_t> MediaStream::frames_held() const {
+  const std::string_view container = context_->iformat->name;
+  int64_t key = container.starts_with("mov") ? stream_->id : stream_->index;
+  if (container.starts_with("matroska")) {
+    key = 0;
+    for (int i = 0; i < stream_->index; ++i) {
+      const AVStream& before = *context_->streams[i];
+      key +=
+          before.codecpar->codec_type == AVMEDIA_TYPE_VIDEO && (before.disposition & AV_DISPOSITION_ATTACHED_PIC) == 0;
+    }
+  }
+  const auto found = counts_.find(key);
+  return found == counts_.end() ? std::optional<int64_t>() : found->second;
+}
+
 Result<std::vector<MediaStream::Frame>> MediaStream::scan() {
   const bool counted = std::string_view(context_->iformat->name).starts_with("mov");  // the others' number is a guess
   if (counted && (stream_->nb_frames > kMostFrames || avformat_index_get_entries_count(stream_) > kMostFrames))
@@ -187,6 +203,7 @@ Result<std::vector<MediaStream::Frame>> MediaStream::scan() {
     held += static_cast<uint64_t>(packet->size);
     const Frame frame{time_of(packet->pts, packet->dts), packet->duration, (packet->flags & AV_PKT_FLAG_KEY) != 0};
     const bool shown = is_shown(*packet, stream_->codecpar->codec_id);
+    if (frame.key || packets == 1) starts_[packet->pos] = frame.time;
     const bool cut = (packet->flags & AV_PKT_FLAG_CORRUPT) != 0, timed = packet->pts != AV_NOPTS_VALUE;
     av_packet_unref(packet);
     if (!packs && held / kMostReadings > source_->bytes.size())
@@ -205,12 +222,20 @@ Result<std::vector<MediaStream::Frame>> MediaStream::scan() {
   if (packets < indexed)
     return invalid_argument("ends early: it states " + std::to_string(indexed) + " frames and has " +
                             std::to_string(packets));
+  if (const auto stated = frames_held(); stated && *stated != packets)
+    return invalid_argument("is damaged: it holds " + std::to_string(*stated) + " frames, and " +
+                            std::to_string(packets) + " come out of it");
   if (timeless > 0 && (timeless < std::ssize(frames) || stream_->codecpar->video_delay > 0)) return unordered();
   std::stable_sort(frames.begin(), frames.end(), [](const Frame& a, const Frame& b) { return a.time < b.time; });
+  first_ = frames[0].time;
   return frames;
 }
 
 Result<bool> MediaStream::read(AVPacket& packet) {
+  if (std::exchange(is_ahead_, false)) {
+    av_packet_move_ref(&packet, ahead_.get());
+    return true;
+  }
   while (true) {
     const int got = av_read_frame(context_, &packet);
     if (got == AVERROR_EOF) return false;
@@ -220,8 +245,21 @@ Result<bool> MediaStream::read(AVPacket& packet) {
   }
 }
 
-bool MediaStream::seek(int64_t time) {
-  return avformat_seek_file(context_, stream_->index, INT64_MIN, time, time, 0) >= 0;
+Result<bool> MediaStream::seek(int64_t time) {
+  TROUPE_ASSIGN(const bool there, leap(time));
+  return there ? true : leap(first_);
+}
+
+Result<bool> MediaStream::leap(int64_t time) {
+  av_packet_unref(ahead_.get());
+  is_ahead_ = false;
+  const int leapt = avformat_seek_file(context_, stream_->index, INT64_MIN, time, time, 0);
+  if (leapt == AVERROR(ENOMEM)) return out_of_memory("cannot be read on");
+  if (leapt < 0) return false;
+  TROUPE_ASSIGN(is_ahead_, read(*ahead_));
+  if (!is_ahead_) return false;
+  const auto start = starts_.find(ahead_->pos);
+  return start != starts_.end() && start->second == time_of(ahead_->pts, ahead_->dts);
 }
 
 int MediaStream::quarter_turns() const {

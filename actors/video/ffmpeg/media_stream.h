@@ -1,10 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
+#include "actors/video/containers/frame_counts.h"
 #include "base/result.h"
 
 struct AVFormatContext;
@@ -35,8 +38,9 @@ class MediaStream {
 
   /// The next packet of the stream; false at the end of the file. DataLoss when the file cannot be read on.
   Result<bool> read(AVPacket& packet);
-  /// Goes to the last place at or before `time` where decoding may begin. False when there is none.
-  bool seek(int64_t time);
+  /// Goes to the last place at or before `time` where decoding may begin, or to the beginning where a demuxer tells
+  /// other times behind a leap than on its way there (AVI with empty frames). False when there is none. After scan().
+  Result<bool> seek(int64_t time);
   const AVStream& stream() const { return *stream_; }
   /// Clockwise, by the display matrix: 0 to 3.
   int quarter_turns() const;
@@ -46,10 +50,19 @@ class MediaStream {
   MediaStream();
   Status open_source(std::string_view bytes);
   Status choose_stream();
+  /// seek() without its other way.
+  Result<bool> leap(int64_t time);
+  /// Frames of stream_ by the file's structure.
+  std::optional<int64_t> frames_held() const;
 
   std::unique_ptr<Source> source_;
   AVFormatContext* context_ = nullptr;
   AVStream* stream_ = nullptr;
+  FrameCounts counts_;
+  int64_t first_ = 0;                  // time of the frame that is shown first
+  std::map<int64_t, int64_t> starts_;  // time by place in the file, where decoding may begin
+  std::unique_ptr<AVPacket, void (*)(AVPacket*)> ahead_;
+  bool is_ahead_ = false;  // ahead_ is what read() gives next
 };
 
 /// When a packet or frame is shown; the time of decoding where the container does not say.

@@ -9,45 +9,14 @@ extern "C" {
 #include <filesystem>
 #include <map>
 
-#include "actors/video/video_files.h"
-#include "tests/actors/data/fixture.h"
+#include "tests/actors/video/clips.h"
 
 // Files of video through FFmpeg. make_clips.py says what is in the clips: frame i is grey, 16 + 8 * i.
 
 namespace troupe {
 namespace {
 
-std::string clip(const std::string& name) {
-  return fixture::contents(std::string(TROUPE_SOURCE_DIR) + "/tests/actors/video/clips/" + name);
-}
-
-const std::unique_ptr<VideoFiles>& files() {
-  static const std::unique_ptr<VideoFiles> made = make_video_files();
-  return made;
-}
-
-/// The grey of each frame, or the error.
-Result<std::vector<int>> greys(const std::string& bytes, const std::vector<int64_t>& numbers) {
-  std::vector<int> out;
-  const Status decoded = files()->decode(bytes, numbers, [&](const RgbImage& frame) {
-    out.push_back(frame.pixels[frame.pixels.size() / 2]);
-    return Status();
-  });
-  if (!decoded.ok()) return decoded.error();
-  return out;
-}
-
-std::string refusal(const std::string& bytes) {
-  const auto header = files()->header(bytes);
-  return header.ok() ? "(accepted)" : header.error().message;
-}
-
-/// `bytes` with the big-endian `value` at `offset` behind the name of a box.
-std::string patched(std::string bytes, const std::string& box, size_t offset, uint32_t value, size_t width = 4) {
-  const size_t at = bytes.find(box) + box.size() + offset;
-  for (size_t i = 0; i < width; ++i) bytes[at + i] = static_cast<char>(value >> (8 * (width - 1 - i)));
-  return bytes;
-}
+using namespace clips;
 
 struct Clip {
   const char* name;
@@ -116,41 +85,6 @@ TEST_CASE("What is no video is refused by name") {
   CHECK(refusal(clip("plain.mp4").substr(0, 40)).find("cannot be read") == 0);
 }
 
-TEST_CASE("A file that is cut off is refused, behind its header with how far it goes") {
-  const std::string front = clip("front.mp4"), back = clip("plain.mp4");
-  REQUIRE(front.find("moov") < front.find("mdat"));
-  CHECK(refusal(front.substr(0, front.size() - 100)).find("ends ") == 0);
-  CHECK(refusal(front.substr(0, front.find("mdat") + 400)).find("ends ") == 0);
-  REQUIRE(back.find("mdat") < back.find("moov"));
-  CHECK(refusal(back.substr(0, back.find("moov"))).find("cannot be read") == 0);
-  CHECK(refusal("RIFF").find("is no file of video") == 0);
-}
-
-TEST_CASE("A file that states its length is refused wherever it is cut, between frames too") {
-  std::string padded = clip("b.mkv");
-  padded.insert(padded.find("\x18\x53\x80\x67"), std::string("\xEC\x83", 2) + "pad");  // a void element
-  for (const std::string& whole :
-       {clip("b.mkv"), padded, clip("vp9.webm"), clip("hidden.webm"), clip("mpeg4.avi"), clip("plain.avi")}) {
-    REQUIRE(refusal(whole) == "(accepted)");
-    for (size_t bytes = 64; bytes + 9 < whole.size(); bytes += whole.size() / 40) {
-      INFO(bytes << " of " << whole.size() << " bytes");
-      CHECK(refusal(whole.substr(0, bytes)).find("ends early: it states ") == 0);
-    }
-    CHECK(refusal(whole + "more") == "(accepted)");
-  }
-}
-
-TEST_CASE("A file that does not state its length is read as far as it goes") {
-  std::string avi = clip("plain.avi"), mkv = clip("b.mkv");
-  avi.replace(4, 4, 4, '\0');
-  CHECK(refusal(avi) == "(accepted)");
-  const size_t size = mkv.find("\x18\x53\x80\x67") + 4;
-  REQUIRE(mkv[size] == 1);  // 8 bytes
-  mkv.replace(size + 1, 7, 7, '\xFF');
-  CHECK(refusal(mkv) == "(accepted)");
-  CHECK(greys(mkv, {23}).ok());
-}
-
 /// jpeg.mov with `count` frames that are all the first one: a chunk each, all at one place.
 std::string of_shared_frames(uint32_t count) {
   std::string bytes = clip("jpeg.mov");
@@ -194,23 +128,6 @@ TEST_CASE("A file whose frames lie in the same bytes is refused before they are 
   CHECK(refusal(of_shared_chunks(20000)).find("has frames that lie in the same bytes") == 0);
 }
 
-TEST_CASE("A file that ends early or is damaged is found out, at the latest when its frames are decoded") {
-  const std::string good = clip("mpeg4.avi");
-  std::vector<int64_t> all;
-  for (int64_t i = 0; i < 20; ++i) all.push_back(i);
-  REQUIRE(greys(good, all).ok());
-  size_t found = 0;
-  for (size_t at = good.find("movi") + 16; at + 64 < good.find("idx1"); at += 97) {
-    std::string damaged = good;
-    for (size_t i = 0; i < 48; ++i) damaged[at + i] = static_cast<char>(damaged[at + i] ^ 0x6B);
-    const auto seen = greys(damaged, all);
-    found += !seen.ok();
-    if (!seen.ok())
-      CHECK((seen.error().code == ErrorCode::kDataLoss || seen.error().code == ErrorCode::kInvalidArgument));
-  }
-  CHECK(found > 0);
-}
-
 TEST_CASE("Of a file with an edit list the frames that it shows are there") {
   const std::string cut = clip("cut.mp4");
   const auto header = files()->header(cut);
@@ -220,19 +137,6 @@ TEST_CASE("Of a file with an edit list the frames that it shows are there") {
   const auto seen = greys(cut, {0, 3, 9});
   REQUIRE(seen.ok());
   for (size_t i = 0; i < 3; ++i) CHECK(std::abs((*seen)[i] - (16 + 8 * std::array{10, 13, 19}[i])) <= 4);
-}
-
-TEST_CASE("A file with an edit list that ends before what it shows is refused") {
-  const std::string cut = patched(patched(clip("front.mp4"), "elst", 8, 1000), "elst", 12, 10240);  // frames 10 to 19
-  CHECK(files()->header(cut)->frames == 10);
-  CHECK(refusal(cut.substr(0, cut.size() - 1)) == "(accepted)");
-  CHECK(refusal(cut.substr(0, cut.find("mdat") + 700)).find("ends ") == 0);
-}
-
-TEST_CASE("A file in parts that is cut off is refused") {
-  const std::string parts = clip("parts.mp4");
-  const size_t last = parts.rfind("moof") - 4;
-  CHECK(refusal(parts.substr(0, parts.find("mdat", last) + 60)).find("ends ") == 0);
 }
 
 TEST_CASE("VP8's packets that are only leaned on are no frames") {
