@@ -15,6 +15,7 @@
 
 #include "actors/bench/bench_failure.h"
 #include "actors/bench/boundary_ends.h"
+#include "actors/bench/median.h"
 #include "base/rendezvous/memory_kv_store.h"
 #include "base/rendezvous/shared_kv_store.h"
 #include "transport/channel/channel.h"
@@ -150,11 +151,6 @@ Result<Pair> measure_pair(BenchEnd& channel, BenchEnd& raw, int self, size_t byt
     pair.of_raw.push_back(samples[0].gb_per_s / samples[1].gb_per_s);
   }
   return pair;
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
 }
 
 /// A machine's speed changes inside of a run: a channel is compared with what ran right beside it, by the median of
