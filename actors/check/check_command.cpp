@@ -170,10 +170,11 @@ Result<int> run(int argc, char** argv) {
     std::cout << printable(bad_records_text(d.index) + bad_records_text(d.eval), /*keep_lines=*/true);
     for (const auto& [source, preview] : previews)
       std::cout << preview_text(preview, d.config.vision.merge_size, isatty(STDOUT_FILENO) == 1);
-    std::cout << text << std::flush;
+    std::cout << printable(text, /*keep_lines=*/true) << std::flush;
     for (const std::string& warning : d.warnings)
       std::cerr << "warning: " << printable(warning, /*keep_lines=*/false) << std::endl;
-    for (const std::string& reason : why) std::cerr << "troupe check: " << reason << std::endl;
+    for (const std::string& reason : why)
+      std::cerr << "troupe check: " << printable(reason, /*keep_lines=*/true) << std::endl;
   }
   return why.empty() ? 0 : kRefused;
 }
