@@ -75,6 +75,8 @@ class JobRunner {
  private:
   void carry_out(const JobEffect& effect);
   void say_resume();
+  /// What a loop of one's own says when it finishes; not known before.
+  std::optional<int64_t> steps_done() const;
   void start_index();
   void show_indexing(const IndexProgress& now);
   void spawn_hosts();
