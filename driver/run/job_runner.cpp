@@ -279,7 +279,11 @@ Error JobRunner::index_error(int exit_code) const {
 
 void JobRunner::task_line(const std::string& line) {
   if (const auto progress = parse_progress_line(line)) {
-    show_indexing(*progress);
+    around_.publish({JobUpdate::Kind::kProgress, "indexing " + indexed_set_ + ": " + progress_text(*progress), 0, ""});
+    return;
+  }
+  if (line.starts_with(kSourcesLine)) {
+    indexed_set_ = line.substr(std::strlen(kSourcesLine));
     return;
   }
   if (line.starts_with(kWarningLine)) return warn(line.substr(std::strlen(kWarningLine)));
@@ -293,18 +297,6 @@ void JobRunner::task_line(const std::string& line) {
   say(text);
   if (const auto bad = summary.value("bad", int64_t{0}); bad > 0)
     warn(std::to_string(bad) + " records cannot be used and are left out (data.on_bad_record: skip)");
-}
-
-void JobRunner::show_indexing(const IndexProgress& now) {
-  // The held-out records of eval.sources come second: a look that was complete and is another one now.
-  const IndexProgress& last = indexing_;
-  const bool other =
-      now.done_bytes < last.done_bytes || now.total_bytes != last.total_bytes || now.records < last.records;
-  if (job_.needs_eval_index && last.total_bytes > 0 && last.done_bytes == last.total_bytes && other)
-    indexed_set_ = "eval.sources";
-  indexing_ = now;
-  around_.publish(
-      {JobUpdate::Kind::kProgress, std::string("indexing ") + indexed_set_ + ": " + progress_text(now), 0, ""});
 }
 
 void JobRunner::host_hello(int slot, const std::string& incarnation, std::shared_ptr<HostPeer> peer) {
