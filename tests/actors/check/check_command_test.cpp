@@ -92,6 +92,9 @@ TEST_CASE("What the job's keys are refused for is said where they were written, 
   const std::string warned = job.scratch.write("warned.json", R"({"slots": [], "warnings": ["m: has two templates"]})");
   CHECK(job.check({"--plan", warned}).err.find("warning: m: has two templates\n") == 0);
   CHECK(nlohmann::json::parse(job.check({"--plan", warned, "--json"}).out).at("warnings")[0] == "m: has two templates");
+  const std::string slots =
+      job.scratch.write("slots.json", R"({"slots": [{"node": "local", "index": 0, "bytes": 11836528}]})");
+  CHECK(job.check({"--plan", slots}).out.find("  local:0 holds 11.29 MiB of weights, ") != std::string::npos);
   job.spec.data.sources[0].image_root = plan;
   CHECK(job.check({"--plan", plan}).err.find("troupe check: mine.yaml:3: key 'data.sources[0].image_root': ") == 0);
 }
