@@ -1,6 +1,7 @@
 #include "base/json_text.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <set>
 #include <vector>
 
@@ -75,6 +76,14 @@ Result<nlohmann::json> parse_json(std::string_view text, TextPlace begin) { retu
 
 Result<nlohmann::ordered_json> parse_ordered_json(std::string_view text, TextPlace begin) {
   return parse<nlohmann::ordered_json>(text, begin);
+}
+
+std::string figure_text(const nlohmann::json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_number_float()) return value.dump();
+  char text[400];  // the largest double has 309 digits
+  std::snprintf(text, sizeof text, "%.4f", value.get<double>());
+  return text;
 }
 
 std::string json_complaint(const nlohmann::json::exception& e) {

@@ -30,6 +30,7 @@ Result<int> run_to_end(const std::vector<std::string>& command) {
   if (WIFEXITED(status)) return WEXITSTATUS(status);
   for (int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1})
     if (WTERMSIG(status) == number) return kExitStopped;
+  if (WTERMSIG(status) == SIGPIPE) return 128 + SIGPIPE;  // its reader has enough: what a shell says of such an end
   return internal_error(command[0] + " was ended by signal " + std::to_string(WTERMSIG(status)));
 }
 

@@ -109,7 +109,7 @@ std::string host_lines(const json& job) {
 std::string job_text(const json& job) {
   std::string text = job.value("job", "") + "  " + job.value("name", "") + "  " + job.value("phase", "");
   if (job.contains("result")) text += " (" + job["result"].value("outcome", "") + ")";
-  text += "  step " + std::to_string(job.value("step", int64_t{0}));
+  if (job.contains("step")) text += "  step " + std::to_string(job["step"].get<int64_t>());
   if (const auto total = job.value("total_steps", int64_t{0}); total > 0) text += "/" + std::to_string(total);
   return text + "  " + job.value("run_folder", "") + "\n" + host_lines(job);
 }

@@ -87,6 +87,7 @@ int driver_command(const DriverOptionsGiven& options) {
   Result<Manifest> manifest = load_manifest(options.cluster_file);
   if (!manifest) return report(manifest.error());
   block_signals();
+  ignore_closed_pipes();
   return serve(*manifest, options);
 }
 
@@ -114,6 +115,7 @@ int worker_command(const WorkerOptionsGiven& given) {
   if (!secrets.empty()) options.secrets = secrets_in(fs::absolute(secrets).string());
   const std::string driver_address = options.driver_address;
   block_signals();
+  ignore_closed_pipes();
   auto created = worker::Worker::create(std::move(options));
   if (!created) return report(created.error());
   std::printf("worker of node %s, driver %s\n", given.node.c_str(), driver_address.c_str());

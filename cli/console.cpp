@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/printable_text.h"
 #include "cli/exit_codes.h"
 
@@ -78,8 +79,9 @@ std::string summary_text(const std::string& result_json) {
   if (!result.is_object()) return "the job ended";
   const std::string outcome = result.value("outcome", "failed");
   const std::string folder = result.value("run_folder", "");
-  std::string text = "job " + outcome + " after " + std::to_string(result.value("steps_done", int64_t{0})) + " steps";
-  if (result.contains("last_loss")) text += ", loss " + result["last_loss"].dump();
+  std::string text = "job " + outcome;
+  if (result.contains("steps_done")) text += " after " + figure_text(result["steps_done"]) + " steps";
+  if (result.contains("last_loss")) text += ", loss " + figure_text(result["last_loss"]);
   const auto cause = result.value("cause", nlohmann::json::object());
   if (cause.contains("message"))
     text += "\n  cause (" + cause.value("kind", "") + "): " + cause["message"].get<std::string>();

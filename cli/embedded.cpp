@@ -66,6 +66,7 @@ constexpr std::chrono::minutes kEmbeddedLease{2};
 Status start_driver(Embedded& embedded, const std::optional<Manifest>& manifest) {
   TROUPE_ASSIGN(embedded.folder, PrivateFolder::create());
   block_signals();
+  ignore_closed_pipes();
   driver::DriverOptions driver_options;
   driver::ServerOptions server_options;
   driver_options.workers = expected_workers(manifest ? &*manifest : nullptr);

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
+
 namespace troupe::cli {
 
 std::string evaluation_text(const std::string& result_json, bool json) {
@@ -11,16 +13,13 @@ std::string evaluation_text(const std::string& result_json, bool json) {
   std::string text;
   for (const auto& [key, value] : results.items())
     if (value.is_primitive())
-      text += key + std::string(key.size() < 24 ? 24 - key.size() : 1, ' ') +
-              (value.is_string() ? value.get<std::string>() : value.dump()) + "\n";
+      text += key + std::string(key.size() < 24 ? 24 - key.size() : 1, ' ') + figure_text(value) + "\n";
   if (!results.contains("show") || !results["show"].is_array()) return text;
   for (const auto& sample : results["show"]) {
     text += "\n";
     for (const char* key : {"id", "question", "expected", "predicted"}) {
       if (!sample.contains(key)) continue;
-      const auto& value = sample[key];
-      text += std::string(key) + std::string(12 - std::string(key).size(), ' ') +
-              (value.is_string() ? value.get<std::string>() : value.dump()) + "\n";
+      text += std::string(key) + std::string(12 - std::string(key).size(), ' ') + figure_text(sample[key]) + "\n";
     }
   }
   return text;

@@ -18,8 +18,9 @@ sigset_t watched() {
 void block_signals() {
   const sigset_t set = watched();
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);
 }
+
+void ignore_closed_pipes() { std::signal(SIGPIPE, SIG_IGN); }
 
 int wait_signal(std::chrono::milliseconds timeout) {
   const sigset_t set = watched();

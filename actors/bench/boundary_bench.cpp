@@ -1,10 +1,5 @@
 #include "actors/bench/boundary_bench.h"
 
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -14,7 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/bench/bench_failure.h"
+#include "actors/bench/bench_processes.h"
 #include "actors/bench/boundary_ends.h"
+#include "actors/bench/median.h"
 #include "base/rendezvous/memory_kv_store.h"
 #include "base/rendezvous/shared_kv_store.h"
 #include "transport/channel/channel.h"
@@ -152,11 +149,6 @@ Result<Pair> measure_pair(BenchEnd& channel, BenchEnd& raw, int self, size_t byt
   return pair;
 }
 
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
-
 /// A machine's speed changes inside of a run: a channel is compared with what ran right beside it, by the median of
 /// such pairs, and of the raw settings the one counts that it looks worst beside.
 Result<json> measure_size(const Contender& contender, const std::vector<std::unique_ptr<BenchEnd>>& ends, int self,
@@ -180,10 +172,9 @@ Result<json> measure_size(const Contender& contender, const std::vector<std::uni
 
 using OnRow = std::function<void(const json& row)>;
 
-/// Both processes run this; the rows are of use in end 0 only, which hears of each as it is done.
-Result<json> run_end(int self, std::vector<Contender> contenders, const std::vector<size_t>& sizes, KvStore& store,
-                     const OnRow& on_row) {
-  json rows = json::array();
+/// Both processes run this; the rows, each told as it is done, are of use in end 0 only.
+Status run_end(int self, std::vector<Contender> contenders, const std::vector<size_t>& sizes, KvStore& store,
+               const OnRow& on_row) {
   for (Contender& contender : contenders) {
     std::vector<std::unique_ptr<BenchEnd>> ends;
     for (BenchEndOptions& options : contender.ends) {
@@ -196,14 +187,13 @@ Result<json> run_end(int self, std::vector<Contender> contenders, const std::vec
       TROUPE_ASSIGN(json row, measure_size(contender, ends, self, bytes));
       if (self == 0) row["memcpy_gb_per_s"] = memcpy_gb_per_s(bytes);
       if (on_row) on_row(row);
-      rows.push_back(std::move(row));
     }
     // Nobody leaves while the other may still read.
     const std::string left = contender.ends[0].label + "/left/";
     TROUPE_RETURN_IF_ERROR(store.set(left + std::to_string(self), "1"));
     TROUPE_RETURN_IF_ERROR(store.get(left + std::to_string(1 - self), std::chrono::seconds(20)).status());
   }
-  return rows;
+  return {};
 }
 
 json in_process_row() {
@@ -238,7 +228,7 @@ Result<json> layout_rows() {
   return rows;
 }
 
-/// The other end is a child process, which ends with this one.
+/// Each end is a process of its own, so that this one can end both whatever they wait for.
 Result<json> measure_all(size_t most_bytes, bool without_segment, const OnRow& on_row) {
   std::vector<size_t> sizes;
   for (size_t bytes = 8; bytes <= most_bytes; bytes *= bytes < (64 << 10) ? 8 : 4) {
@@ -246,24 +236,23 @@ Result<json> measure_all(size_t most_bytes, bool without_segment, const OnRow& o
     sizes.push_back(bytes);
   }
   SharedKvStore store;
-  std::fflush(nullptr);
-  const pid_t parent = getpid();
-  const pid_t other = fork();
-  if (other < 0) return make_error(ErrorCode::kResourceExhausted, "no second process could be started");
-  if (other == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(1);
-    const auto rows = run_end(1, contenders(without_segment), sizes, store, nullptr);
-    if (!rows.ok()) std::fprintf(stderr, "troupe bench boundary, other end: %s\n", rows.error().to_string().c_str());
-    _exit(rows.ok() ? 0 : 1);
-  }
-  auto rows = run_end(0, contenders(without_segment), sizes, store, on_row);
-  if (!rows.ok()) kill(other, SIGKILL);
-  int status = 0;
-  waitpid(other, &status, 0);
-  if (!rows.ok()) return rows;
-  TROUPE_ASSIGN(json layouts, layout_rows());
-  return json{{"rows", std::move(*rows)}, {"in_process", in_process_row()}, {"layouts", std::move(layouts)}};
+  const auto first = [&](const OnLine& say) -> Status {
+    const auto say_row = [&](const json& row) { say(json{{"row", row}}.dump()); };
+    TROUPE_RETURN_IF_ERROR(run_end(0, contenders(without_segment), sizes, store, say_row));
+    TROUPE_ASSIGN(const json layouts, layout_rows());
+    say(json{{"in_process", in_process_row()}, {"layouts", layouts}}.dump());
+    return {};
+  };
+  const auto second = [&](const OnLine&) { return run_end(1, contenders(without_segment), sizes, store, nullptr); };
+  json result = {{"rows", json::array()}};
+  const auto heard = [&](const std::string& line) {
+    const json told = json::parse(line);
+    if (!told.contains("row")) return result.update(told);
+    if (on_row) on_row(told["row"]);
+    result["rows"].push_back(told["row"]);
+  };
+  TROUPE_RETURN_IF_ERROR(run_processes({first, second}, heard));
+  return result;
 }
 
 void print_heading() {

@@ -12,6 +12,7 @@
 #include "actors/bench/batch_dataset.h"
 #include "actors/bench/bench_failure.h"
 #include "actors/bench/local_control.h"
+#include "actors/bench/median.h"
 #include "actors/host/device.h"
 #include "actors/host/executor.h"
 #include "actors/host/memory.h"
@@ -55,11 +56,6 @@ JobSpec bench_spec(const BenchFlags& flags, int64_t samples) {
   spec.training.optimizer = {1e-4, {0.9, 0.999}, 1e-8, 0.0, 0.0};
   spec.training.schedule.type = ScheduleKind::kConstant;
   return spec;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 Result<std::unique_ptr<JobContext>> bench_job(const BenchFlags& flags, LocalControl& control) {

@@ -14,6 +14,7 @@
 #include "actors/data/data_refusals.h"
 #include "actors/data/index_builder.h"
 #include "actors/data/synthetic_samples.h"
+#include "base/amount_text.h"
 #include "base/config/cache_settings.h"
 #include "base/config/job_spec_parser.h"
 #include "base/config/key_places.h"
@@ -128,8 +129,7 @@ std::string memory_text(const nlohmann::json& slots) {
   std::string text;
   for (const auto& slot : slots)
     text += "  " + slot.value("node", "") + ":" + std::to_string(slot.value("index", 0)) + " holds " +
-            std::to_string((slot.value("bytes", int64_t{0}) + (1 << 20) - 1) >> 20) +
-            " MiB of weights, gradients and optimizer state\n";
+            bytes_text(slot.value("bytes", int64_t{0})) + " of weights, gradients and optimizer state\n";
   return text.empty() ? text : "memory, activations not counted\n" + text;
 }
 
@@ -170,10 +170,11 @@ Result<int> run(int argc, char** argv) {
     std::cout << printable(bad_records_text(d.index) + bad_records_text(d.eval), /*keep_lines=*/true);
     for (const auto& [source, preview] : previews)
       std::cout << preview_text(preview, d.config.vision.merge_size, isatty(STDOUT_FILENO) == 1);
-    std::cout << text << std::flush;
+    std::cout << printable(text, /*keep_lines=*/true) << std::flush;
     for (const std::string& warning : d.warnings)
       std::cerr << "warning: " << printable(warning, /*keep_lines=*/false) << std::endl;
-    for (const std::string& reason : why) std::cerr << "troupe check: " << reason << std::endl;
+    for (const std::string& reason : why)
+      std::cerr << "troupe check: " << printable(reason, /*keep_lines=*/true) << std::endl;
   }
   return why.empty() ? 0 : kRefused;
 }

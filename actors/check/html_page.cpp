@@ -4,15 +4,17 @@
 
 #include "actors/check/preview.h"
 #include "actors/images/image_file.h"
+#include "base/printable_text.h"
 
 namespace troupe {
 namespace {
 
 constexpr int64_t kThumbnailSide = 160;  // pixels
 
+/// Text as the terminal's report has it, with what HTML would read as its own spelt out.
 std::string escaped(const std::string& text) {
   std::string out;
-  for (char c : text) {
+  for (const char c : printable(text, /*keep_lines=*/true)) {
     if (c == '<')
       out += "&lt;";
     else if (c == '>')
@@ -21,8 +23,6 @@ std::string escaped(const std::string& text) {
       out += "&amp;";
     else if (c == '"')
       out += "&quot;";
-    else if (static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\r' && c != '\t')
-      out += "\uFFFD";
     else
       out += c;
   }

@@ -4,13 +4,15 @@
 #include <cstdio>
 
 #include "actors/data/placeholders.h"
+#include "base/printable_text.h"
 
 namespace troupe {
 namespace {
 
 std::string image_text(const PreviewPart& part, int64_t merge) {
   const IndexedImage& i = part.image;
-  return "[" + part.text + ": " + grid_text(part.image) + " patches, " + std::to_string(i.tokens(merge)) + " tokens]";
+  return "[" + printable(part.text, /*keep_lines=*/false) + ": " + grid_text(part.image) + " patches, " +
+         std::to_string(i.tokens(merge)) + " tokens]";
 }
 
 PreviewPart image_part(const Record& record, const MediumPlace& medium, const IndexedImage& image) {
@@ -78,13 +80,14 @@ std::string weight_note(const PreviewPart& part) {
 }
 
 std::string preview_text(const Preview& preview, int64_t merge, bool colour) {
-  std::string text = "record '" + preview.id + "': " + std::to_string(preview.tokens) + " tokens, " +
-                     std::to_string(preview.supervised) + " supervised\n";
+  std::string text = "record '" + printable(preview.id, /*keep_lines=*/false) + "': " + std::to_string(preview.tokens) +
+                     " tokens, " + std::to_string(preview.supervised) + " supervised\n";
   for (const PreviewPart& part : preview.parts) {
-    if (part.kind == PreviewPart::Kind::kText) text += part.text;
+    const std::string shown = printable(part.text, /*keep_lines=*/true);
+    if (part.kind == PreviewPart::Kind::kText) text += shown;
     if (part.kind == PreviewPart::Kind::kImage) text += image_text(part, merge);
     if (part.kind == PreviewPart::Kind::kSupervised)
-      text += weight_note(part) + (colour ? "\x1b[1;32m" + part.text + "\x1b[0m" : ">>" + part.text + "<<");
+      text += weight_note(part) + (colour ? "\x1b[1;32m" + shown + "\x1b[0m" : ">>" + shown + "<<");
   }
   while (!text.empty() && text.back() == '\n') text.pop_back();
   return text + "\n";

@@ -74,8 +74,9 @@ std::string report_text(const DataReport& r) {
         std::string(static_cast<size_t>((bin.samples * kBarWidth + most - 1) / most), '#').c_str());
   add(text, "training\n  %lld steps of %lld samples, %.2f passes over the data\n", number(r.steps),
       number(r.global_batch), r.epochs);
-  add(text, "  a step has about %lld tokens in %lld text units a lane and %lld vision units\n", number(r.batch_tokens),
-      number(r.text_units), number(r.vision_units));
+  add(text,
+      "  a step has about %lld tokens in %lld text units a lane and %lld vision units, the mean of %lld steps\n",
+      number(r.batch_tokens), number(r.text_units), number(r.vision_units), number(r.balance_steps));
   add(text, "  busiest over mean of the first %lld steps: text lanes %.3f, vision ranks %.3f\n",
       number(r.balance_steps), r.text_imbalance, r.vision_imbalance);
   if (r.pack_fill > 0) add(text, "  packs are filled to %.1f %%\n", 100 * r.pack_fill);

@@ -82,8 +82,10 @@ std::string report(const SampleIndex& index, OnBadRecord policy) {
   return text.str();
 }
 
-Result<SampleIndex> build(const JobSpec& spec, const std::vector<DataSource>& sources, const ModelConfig& config,
-                          const Building& building) {
+/// `key`: where the spec has the sources.
+Result<SampleIndex> build(const JobSpec& spec, const char* key, const std::vector<DataSource>& sources,
+                          const ModelConfig& config, const Building& building) {
+  std::cout << kSourcesLine << key << std::endl;
   TROUPE_ASSIGN(auto index, build_sample_index(spec.data, sources, spec.model.path, config, building.run));
   if (!index.bad.empty() && spec.data.on_bad_record == OnBadRecord::kFail)
     return invalid_argument(report(index, spec.data.on_bad_record));
@@ -123,12 +125,12 @@ Result<std::string> run(int argc, char** argv) {
   Building building(spec);
   auto index = spec.data.synthetic
                    ? Result<SampleIndex>(synthetic_index(*spec.data.synthetic, config, spec.training.seed))
-                   : build(spec, spec.data.sources, config, building);
+                   : build(spec, "data.sources", spec.data.sources, config, building);
   if (!index.ok()) return index.error();
   const IndexProgress looked = building.last;
   std::optional<SampleIndex> eval;
   if (!spec.eval.sources.empty() && !arguments.eval_out.empty()) {
-    TROUPE_ASSIGN(eval, build(spec, spec.eval.sources, config, building));
+    TROUPE_ASSIGN(eval, build(spec, "eval.sources", spec.eval.sources, config, building));
   }
   const DataCounts counts = count_data(spec, *index, eval ? &*eval : nullptr);
   std::string why;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "actors/data/media_names.h"
+#include "actors/data/record_videos.h"
+
 namespace troupe {
 namespace {
 
@@ -39,7 +42,10 @@ Status check_placeholders(const Record& record) {
   const auto videos =
       static_cast<size_t>(std::count_if(media.begin(), media.end(), [](const auto& m) { return m.video; }));
   TROUPE_RETURN_IF_ERROR(check_count(media.size() - videos, kImagePlaceholder, record.images.size(), "image"));
-  return check_count(videos, kVideoPlaceholder, record.videos.size(), "video");
+  const Status status = check_count(videos, kVideoPlaceholder, record.videos.size(), "video");
+  const bool flat = std::any_of(record.videos.begin(), record.videos.end(),
+                                [](const auto& video) { return video.is_file() && is_picture_name(video.file.path); });
+  return status.ok() || !flat ? status : invalid_argument(status.error().message + "; " + kHowFramesAreWritten);
 }
 
 }  // namespace troupe

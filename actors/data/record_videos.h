@@ -9,6 +9,10 @@
 /// The videos of a record: a file, or a list of frames. Throws what nlohmann's accessors throw.
 namespace troupe {
 
+/// What is said of pictures where videos belong.
+inline constexpr const char* kHowFramesAreWritten =
+    "a video of frames is written as a list of them inside of the list of videos";
+
 /// One video as a part of a turn: `part` has the value under `type` ("video" or "video_url"), and how many frames a
 /// second beside it. InvalidArgument begins with `where`, also for settings of a
 /// video that are not read. Nothing is added when the part does not name it.

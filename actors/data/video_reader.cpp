@@ -1,5 +1,6 @@
 #include "actors/data/video_reader.h"
 
+#include "actors/data/record_videos.h"
 #include "actors/sources/inline_data.h"
 
 namespace troupe {
@@ -49,9 +50,7 @@ Result<VideoReader::Look> VideoReader::look_at_frames(const PictureRoot& root, c
 }
 
 Result<VideoReader::Look> VideoReader::look_at_file(std::string_view bytes, const RecordVideo& video) const {
-  if (read_image_header(bytes).ok())
-    return invalid_argument(
-        "is a picture; a video of frames is written as a list of them inside of the list of videos");
+  if (read_image_header(bytes).ok()) return invalid_argument(std::string("is a picture; ") + kHowFramesAreWritten);
   TROUPE_ASSIGN(const VideoHeader header, files_->header(bytes));
   FrameSampling sampling = settings_.sampling;
   if (video.fps > 0) sampling.fps = video.fps;

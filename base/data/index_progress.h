@@ -21,6 +21,8 @@ double seconds_left(double seconds, int64_t read_bytes, int64_t left_bytes);
 std::string progress_text(const IndexProgress& progress);
 /// What a line for a person begins with among those for a program.
 inline constexpr const char* kWarningLine = "warning ";
+/// What a line begins with that names whose records are looked at from here on: "sources eval.sources".
+inline constexpr const char* kSourcesLine = "sources ";
 /// For a program: "progress RECORDS DONE_BYTES TOTAL_BYTES SECONDS_LEFT", and back; nothing for any other line.
 std::string progress_line(const IndexProgress& progress);
 std::optional<IndexProgress> parse_progress_line(const std::string& line);

@@ -40,6 +40,7 @@ Result<std::string> write_host_trace(const std::string& run_folder, int64_t firs
 
 Result<TracedWindow> read_traces(const std::string& run_folder) {
   std::error_code error;
+  if (!fs::is_directory(run_folder, error)) return not_found("there is no folder '" + run_folder + "'");
   fs::path newest;
   fs::file_time_type newest_at{};
   for (const auto& entry : fs::directory_iterator(fs::path(run_folder) / "trace", error)) {

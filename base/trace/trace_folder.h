@@ -17,8 +17,8 @@ struct TracedWindow {
   std::string folder;
   std::vector<HostTrace> hosts;
 };
-/// The window that was written last. NotFound when the folder has none and says how to get one; DataLoss names a file
-/// that cannot be read.
+/// The window that was written last. NotFound when there is no such folder, and when it has none, which says how to get
+/// one; DataLoss names a file that cannot be read.
 Result<TracedWindow> read_traces(const std::string& run_folder);
 
 /// A table for a person: for each host the mean step, kernels, waiting for peers, orchestration and bytes. Ends with a

@@ -58,7 +58,8 @@ std::string render_instruction_order(const JobSpec& spec, const std::vector<int>
   constexpr size_t kMost = 40;
   const std::vector<std::string> lines = instruction_order(spec, buckets);
   std::string text = "\norder of instructions of a full step (" + std::to_string(lines.size()) +
-                     "; each host runs those of its groups)\n";
+                     "; each host runs those of its groups)\n  a vision unit for each text unit; how many the records "
+                     "make, `troupe check` counts\n";
   if (spec.memory_gib > 0)
     text += "  schedule.memory_gib lets the encoder hold fewer units where their rows ask for more memory\n";
   for (size_t i = 0; i < lines.size(); ++i) {

@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/amount_text.h"
 #include "base/config/diagnostics.h"
 #include "driver/plan/job_plan.h"
 
@@ -28,21 +28,6 @@ std::string table(const std::vector<Row>& rows) {
   }
   return out;
 }
-
-std::string scaled(double value, const std::array<const char*, 4>& units, double base) {
-  size_t unit = 0;
-  while (value >= base && unit + 1 < units.size()) {
-    value /= base;
-    ++unit;
-  }
-  char text[48];
-  std::snprintf(text, sizeof(text), "%.*f %s", unit == 0 ? 0 : 2, value, units[unit]);
-  std::string out = text;
-  return out.back() == ' ' ? out.substr(0, out.size() - 1) : out;
-}
-
-std::string bytes_text(int64_t bytes) { return scaled(static_cast<double>(bytes), {"B", "KiB", "MiB", "GiB"}, 1024); }
-std::string count_text(int64_t count) { return scaled(static_cast<double>(count), {"", "K", "M", "B"}, 1000); }
 
 std::string placement_name(PlacementKind kind) {
   switch (kind) {

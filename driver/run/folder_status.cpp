@@ -49,7 +49,9 @@ void take_event(const json& event, json& status) {
   const std::string kind = event.value("kind", "");
   status["last_event"] = event;
   if (event.contains("job")) status["job"] = event["job"];
-  if (kind == "planned") status.erase("hosts");  // those of a run before
+  if (kind == "planned")  // hosts and steps may be those of a run before
+    for (const char* key : {"hosts", "total_steps"}) status.erase(key);
+  if (kind == "planned" && !event.contains("total_steps")) status.erase("step");  // a loop of one's own counts them
   for (const char* key : {"name", "total_steps"})
     if (kind == "planned" && event.contains(key)) status[key] = event[key];
   if (kind == "training_plan" && event.contains("steps")) status["total_steps"] = event["steps"];  // epochs, counted
@@ -78,7 +80,10 @@ Result<json> folder_status(const std::string& folder) {
   if (result.is_object()) {
     status["phase"] = "ended";
     status["result"] = result;
-    status["step"] = result.value("steps_done", int64_t{0});
+    if (result.contains("steps_done"))
+      status["step"] = result["steps_done"];
+    else
+      status.erase("step");
     status["name"] = result.value("name", "");
   } else if (!is_locked(folder)) {
     status["phase"] = "lost";  // no driver and no result: it was killed

@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 
+#include "base/json_text.h"
 #include "proto/rpc/event_queue.h"
 
 namespace troupe::driver {
@@ -98,12 +99,9 @@ JobRunner::JobRunner(std::string id, PlannedJob job, std::unique_ptr<RunFolder> 
                         {"slot", slot.index},
                         {"device", slot.device}});
     }
-  folder_->append_event("planned", generation_.value,
-                        {{"job", id_},
-                         {"name", job_.name},
-                         {"total_steps", job_.total_steps},
-                         {"placement", groups},
-                         {"resume_from", resume_.path}});
+  json planned = {{"job", id_}, {"name", job_.name}, {"placement", groups}, {"resume_from", resume_.path}};
+  if (!serves_calls(job_.mode)) planned["total_steps"] = job_.total_steps;
+  folder_->append_event("planned", generation_.value, planned);
   for (const std::string& warning : job_.warnings)  // said with the plan
     folder_->append_event("warning", generation_.value, {{"text", warning}});
   for (const std::string& reason : resume_.passed_over)
@@ -176,7 +174,9 @@ void JobRunner::say_resume() {
   const std::string before = other ? "; the run before had training.steps " + std::to_string(job_.steps_before) +
                                          ", which does not hold any more (a --set holds for one start)"
                                    : "";
-  if (job_.total_steps <= 0)
+  if (serves_calls(job_.mode))
+    say(text + "step " + done + " of the loop is saved there");
+  else if (job_.total_steps <= 0)
     say(text + "step " + done + " is done, training.epochs of this job says how many come");
   else if (resume_.step < job_.total_steps)
     say(text + "steps " + std::to_string(resume_.step + 1) + " to " + total + ", as training.steps of this job says" +
@@ -279,7 +279,11 @@ Error JobRunner::index_error(int exit_code) const {
 
 void JobRunner::task_line(const std::string& line) {
   if (const auto progress = parse_progress_line(line)) {
-    show_indexing(*progress);
+    around_.publish({JobUpdate::Kind::kProgress, "indexing " + indexed_set_ + ": " + progress_text(*progress), 0, ""});
+    return;
+  }
+  if (line.starts_with(kSourcesLine)) {
+    indexed_set_ = line.substr(std::strlen(kSourcesLine));
     return;
   }
   if (line.starts_with(kWarningLine)) return warn(line.substr(std::strlen(kWarningLine)));
@@ -293,18 +297,6 @@ void JobRunner::task_line(const std::string& line) {
   say(text);
   if (const auto bad = summary.value("bad", int64_t{0}); bad > 0)
     warn(std::to_string(bad) + " records cannot be used and are left out (data.on_bad_record: skip)");
-}
-
-void JobRunner::show_indexing(const IndexProgress& now) {
-  // The held-out records of eval.sources come second: a look that was complete and is another one now.
-  const IndexProgress& last = indexing_;
-  const bool other =
-      now.done_bytes < last.done_bytes || now.total_bytes != last.total_bytes || now.records < last.records;
-  if (job_.needs_eval_index && last.total_bytes > 0 && last.done_bytes == last.total_bytes && other)
-    indexed_set_ = "eval.sources";
-  indexing_ = now;
-  around_.publish(
-      {JobUpdate::Kind::kProgress, std::string("indexing ") + indexed_set_ + ": " + progress_text(now), 0, ""});
 }
 
 void JobRunner::host_hello(int slot, const std::string& incarnation, std::shared_ptr<HostPeer> peer) {
@@ -426,7 +418,7 @@ void JobRunner::host_evaluation(int, int64_t step, const std::string& json_text)
   record_metrics(line.dump() + '\n');
   std::string text = "evaluation after step " + std::to_string(step) + ":";
   for (const auto& [key, value] : line.items())
-    if (value.is_number() && key != "step") text += "  " + key + " " + value.dump();
+    if (value.is_number() && key != "step") text += "  " + key + " " + figure_text(value);
   say(text);
 }
 
@@ -485,19 +477,19 @@ void JobRunner::end(Outcome outcome) {
   result_ = {{"outcome", outcome.name()},
              {"exit_code", outcome.exit_code()},
              {"cause", cause},
-             {"steps_done", outcome.steps_done},
              {"job", id_},
              {"name", job_.name},
              {"run_folder", job_.run_folder},
              {"results", host_results_},
              {"wall_s", std::chrono::duration<double>(Clock::now() - started_).count()}};
+  json last_words = {{"outcome", outcome.name()}, {"cause", cause}};
+  if (const auto steps = steps_done()) result_["steps_done"] = last_words["steps_done"] = *steps;
   if (const json last = json::parse(last_line_, nullptr, false); last.is_object() && last.contains("loss"))
     result_["last_loss"] = last["loss"];
   else if (host_results_.contains("loss") && host_results_["loss"].is_number())
     result_["last_loss"] = host_results_["loss"];  // of the run that was resumed, when no step was left
   around_.journal->record_state(id_, outcome.name(), journalled());
-  folder_->append_event("ended", generation_.value,
-                        {{"outcome", outcome.name()}, {"cause", cause}, {"steps_done", outcome.steps_done}});
+  folder_->append_event("ended", generation_.value, last_words);
   if (outcome.kind == OutcomeKind::kRefused && folder_->fresh())
     folder_->discard();
   else if (Status written = folder_->write_result(result_); !written.ok())
@@ -505,6 +497,12 @@ void JobRunner::end(Outcome outcome) {
   around_.publish(
       {JobUpdate::Kind::kEnd, "", outcome.exit_code(), result_.dump(-1, ' ', false, json::error_handler_t::replace)});
   around_.ended();
+}
+
+std::optional<int64_t> JobRunner::steps_done() const {
+  if (!serves_calls(job_.mode)) return life_.steps_done();
+  if (!host_results_.contains("steps")) return std::nullopt;
+  return host_results_["steps"].get<int64_t>();
 }
 
 std::vector<std::string> JobRunner::nodes() const {
@@ -544,10 +542,10 @@ json JobRunner::status() const {
                  {"phase", job_phase_name(life_.phase())},
                  {"run_folder", job_.run_folder},
                  {"generation", generation_.value},
-                 {"step", life_.steps_done()},
-                 {"total_steps", job_.total_steps},
                  {"run_through", life_.grant().run_through},
                  {"hosts", hosts_json()}};
+  if (const auto steps = steps_done()) status["step"] = *steps;
+  if (!serves_calls(job_.mode)) status["total_steps"] = job_.total_steps;
   if (!result_.is_null()) status["result"] = result_;
   return status;
 }

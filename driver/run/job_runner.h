@@ -75,8 +75,9 @@ class JobRunner {
  private:
   void carry_out(const JobEffect& effect);
   void say_resume();
+  /// What a loop of one's own says when it finishes; not known before.
+  std::optional<int64_t> steps_done() const;
   void start_index();
-  void show_indexing(const IndexProgress& now);
   void spawn_hosts();
   void assign(int slot);
   void publish_grant(const GrantState& grant);
@@ -113,10 +114,9 @@ class JobRunner {
   nlohmann::json index_summary_, host_results_ = nlohmann::json::object(), result_;
   Clock::time_point scheduled_ = Clock::time_point::max(), started_, first_step_at_, last_progress_;
   int64_t first_step_seen_ = 0;
-  std::string last_line_;   // of metrics.jsonl
-  IndexProgress indexing_;  // the last look at records that was told of
-  const char* indexed_set_ = "data.sources";
-  bool progress_due_ = false;  // last_line_ is to be shown
+  std::string last_line_;                // of metrics.jsonl
+  std::string indexed_set_ = "records";  // whose are looked at, as the index task says
+  bool progress_due_ = false;            // last_line_ is to be shown
 };
 
 }  // namespace troupe::driver

@@ -4,13 +4,16 @@ Usage: commands_test.py --troupe BUILD/bin/troupe [-k WORD]
 """
 import argparse
 import json
+import os
 import pathlib
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -99,6 +102,36 @@ class Commands(unittest.TestCase):
         job.write_text(text.replace("data:", "data: {synthetic: {images: 1}}\nunused:", 1).split("unused:")[0] + "training: {steps: 1}\n")
         said = self.ask("bench", "feed", job, code=2).stderr
         self.assertRegex(said, r"job\.yaml:\d+: key 'data\.synthetic'")
+
+    def boundary_bench(self):
+        """The running bench behind its first row, and the processes that measure."""
+        bench = subprocess.Popen([TROUPE, "bench", "boundary", "--max-size", "64"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        self.addCleanup(bench.kill)
+        for _ in range(2):
+            self.assertTrue(bench.stdout.readline())
+        children = pathlib.Path(f"/proc/{bench.pid}/task/{bench.pid}/children").read_text().split()
+        self.assertEqual(len(children), 2)
+        return bench, [int(pid) for pid in children]
+
+    def ends_at_once(self, bench, children, code):
+        start = time.monotonic()
+        said = bench.communicate(timeout=60)[1]
+        self.assertLess(time.monotonic() - start, 5)
+        self.assertEqual(bench.returncode, code, said)
+        for pid in children:
+            self.assertFalse(pathlib.Path(f"/proc/{pid}").exists())
+        return said
+
+    def test_the_boundary_bench_ends_at_once_when_a_process_of_it_is_killed(self):
+        bench, children = self.boundary_bench()
+        os.kill(children[1], signal.SIGKILL)
+        said = self.ends_at_once(bench, children, 1)
+        self.assertEqual(said, f"troupe bench boundary: the measuring process {children[1]} was killed by signal 9 (Killed)\n")
+
+    def test_an_interrupted_boundary_bench_says_so_in_a_line_and_leaves_no_process(self):
+        bench, children = self.boundary_bench()
+        os.killpg(bench.pid, signal.SIGINT)
+        self.assertEqual(self.ends_at_once(bench, children, 130), "troupe bench boundary: interrupted\n")
 
     def test_a_batch_that_cannot_be_used_is_refused(self):
         config = json.loads((SHAPES / "model" / "config.json").read_text())

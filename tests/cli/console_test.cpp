@@ -32,3 +32,9 @@ TEST_CASE("The summary names outcome, steps and the first cause with its kind") 
   CHECK(text.find("cause (host_killed): rank 1 of group vision was killed") != std::string::npos);
   CHECK(text.find("/nonexistent") == std::string::npos);
 }
+
+TEST_CASE("The summary rounds the loss, and says no steps where none were counted") {
+  CHECK(summary_text(R"({"outcome": "done", "steps_done": 20, "last_loss": 3.4213412341})") ==
+        "job done after 20 steps, loss 3.4213");
+  CHECK(summary_text(R"({"outcome": "failed"})") == "job failed");
+}

@@ -5,7 +5,8 @@
 using troupe::cli::evaluation_text;
 
 namespace {
-constexpr char kResult[] = R"({"outcome": "done", "results": {"eval_loss": 0.5, "eval_accuracy": 0.75,
+constexpr char kResult[] =
+    R"({"outcome": "done", "results": {"eval_loss": 3.4213412341, "eval_accuracy": 0.75, "eval_tokens": 1234567,
   "show": [{"id": "r1", "question": "how many?", "expected": "3", "predicted": "2"}]}})";
 }
 
@@ -19,9 +20,16 @@ TEST_CASE("Figures come first, then each shown sample with question, expected an
   CHECK(expected < predicted);
 }
 
+TEST_CASE("Figures are rounded for people, numbers of things are whole") {
+  const std::string text = evaluation_text(kResult, false);
+  CHECK(text.find("eval_loss               3.4213\n") != std::string::npos);
+  CHECK(text.find("eval_accuracy           0.7500\n") != std::string::npos);
+  CHECK(text.find("eval_tokens             1234567\n") != std::string::npos);
+}
+
 TEST_CASE("As JSON the hosts' result is passed on and nothing else") {
   const std::string text = evaluation_text(kResult, true);
-  CHECK(text.find("\"eval_loss\": 0.5") != std::string::npos);
+  CHECK(text.find("\"eval_loss\": 3.4213412341") != std::string::npos);
   CHECK(text.find("outcome") == std::string::npos);
 }
 

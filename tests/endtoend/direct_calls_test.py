@@ -90,7 +90,11 @@ class DirectCalls(unittest.TestCase):
         run, done, steps = self.loop(ROOT / "examples" / "direct_calls" / "job.yaml", "--steps=4")
         self.assertEqual([pathlib.Path(s["source"]).name for s in steps], ["train.jsonl", "eval.jsonl"] * 2)
         self.assertTrue(all(s["updated"] and s["loss"] > 0 for s in steps), steps)
-        self.assertEqual(json.loads((run / "result.json").read_text())["results"]["steps"], 4)
+        result = json.loads((run / "result.json").read_text())
+        self.assertEqual((result["results"]["steps"], result["steps_done"]), (4, 4))
+        self.assertIn("job done after 4 steps\n", done.stdout)
+        status = subprocess.run([PROGRAMS.troupe, "status", run], capture_output=True, text=True, timeout=60).stdout
+        self.assertRegex(status, r"ended \(done\)  step 4  ")
 
     def test_the_bench_measures_calls_beside_plain_grpc(self):
         done = subprocess.run([PROGRAMS.troupe, "bench", "calls", "--calls", "80", "--json"], capture_output=True, text=True, timeout=300)

@@ -264,6 +264,22 @@ TEST_CASE("What standard output did not take makes the exit code 1, with a line 
   CHECK(into_full("plan --json " + box.path("none.yaml")).code == 2);
 }
 
+TEST_CASE("A reader that has enough ends a command without a word") {
+  Sandbox box;
+  REQUIRE(box.run({"run", box.path("job.yaml"), "--run-dir", box.path("run")}).code == 0);
+  {
+    std::ofstream log(box.path("run") + "/logs/local-1.log", std::ios::app);  // more than a pipe holds
+    for (int i = 0; i < 20000; ++i) log << "a line of some length, so that there are many bytes\n";
+  }
+  for (const std::string words : {"logs ", "logs --json "}) {
+    INFO(words);
+    const Ended ended = box.wait(box.start_program({"/bin/sh", "-c",
+                                                    "(" TROUPE_BINARY_DIR "/bin/troupe " + words + box.path("run") +
+                                                        "; echo code $? >&2) | head -n 1 >/dev/null"}));
+    CHECK(ended.output == "code 141\n");
+  }
+}
+
 TEST_CASE("With --json a command line that is not understood is answered with an object too") {
   Sandbox box;
   const auto answer = [&](std::vector<std::string> words) {

@@ -92,6 +92,9 @@ TEST_CASE("What the job's keys are refused for is said where they were written, 
   const std::string warned = job.scratch.write("warned.json", R"({"slots": [], "warnings": ["m: has two templates"]})");
   CHECK(job.check({"--plan", warned}).err.find("warning: m: has two templates\n") == 0);
   CHECK(nlohmann::json::parse(job.check({"--plan", warned, "--json"}).out).at("warnings")[0] == "m: has two templates");
+  const std::string slots =
+      job.scratch.write("slots.json", R"({"slots": [{"node": "local", "index": 0, "bytes": 11836528}]})");
+  CHECK(job.check({"--plan", slots}).out.find("  local:0 holds 11.29 MiB of weights, ") != std::string::npos);
   job.spec.data.sources[0].image_root = plan;
   CHECK(job.check({"--plan", plan}).err.find("troupe check: mine.yaml:3: key 'data.sources[0].image_root': ") == 0);
 }
@@ -158,7 +161,7 @@ TEST_CASE("The page holds thumbnails, marks supervised text and spells out what 
   CHECK(job.check({"--html", job.scratch.path("missing/check.html")}).code == 2);
 }
 
-TEST_CASE("Control characters of a record do not stand in the page as they are") {
+TEST_CASE("Control characters of a record are spelt out in the page as in the terminal's report") {
   Job job(
       {kGood,
        R"({"id": "odd", "image": "a\u0000\u001bb.png", "conversations": [{"from": "human", "value": "<image>"}, {"from": "gpt", "value": "no"}]})"});
@@ -166,8 +169,21 @@ TEST_CASE("Control characters of a record do not stand in the page as they are")
   CHECK(job.check({"--html", page}).code == 2);
   const std::string text = fixture::contents(page);
   CHECK(text.find("record 'odd'") != std::string::npos);
+  CHECK(text.find("a\\x00\\x1bb.png") != std::string::npos);
   CHECK(text.find('\0') == std::string::npos);
   CHECK(text.find('\x1b') == std::string::npos);
+}
+
+TEST_CASE("Control characters of a record are spelt out in a preview, its lines are kept") {
+  Job job(
+      {R"({"id": "o\u001bdd", "conversations": [{"from": "human", "value": "a\u001b[2J\nb"}, {"from": "gpt", "value": "c\u0007"}]})",
+       kText});
+  const Answer answer = job.check({"--show", "1"});
+  INFO(answer.out << answer.err);
+  CHECK(answer.out.find("record 'o\\x1bdd': ") != std::string::npos);
+  CHECK(answer.out.find("a\\x1b[2J\nb<|im_end|>") != std::string::npos);
+  CHECK(answer.out.find(">>c\\x07<|im_end|><<") != std::string::npos);
+  CHECK(answer.out.find('\x1b') == std::string::npos);
 }
 
 TEST_CASE("Options that are not known and values that do not fit are refused by name") {

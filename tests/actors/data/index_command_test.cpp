@@ -201,6 +201,10 @@ TEST_CASE("Evaluation sources get an index of their own") {
   REQUIRE(ran.code == 0);
   CHECK(SampleIndex::read(job.scratch.path("eval-index"))->samples.size() == 5);
   CHECK(ran.summary().at("eval_samples") == 5);
+  const size_t data = ran.out.find("sources data.sources\nprogress "),
+               eval = ran.out.find("sources eval.sources\nprogress ");
+  CHECK(data == 0);
+  CHECK(eval != std::string::npos);
 }
 
 TEST_CASE("Synthetic data have an index too") {

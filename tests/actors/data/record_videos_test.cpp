@@ -63,6 +63,10 @@ TEST_CASE("Frames a second stand beside a list of frames; a file knows its own")
 TEST_CASE("A wrong number of video placeholders is refused with both counts") {
   CHECK(says(with(R"("video": ["a.mp4", "b.mp4"], )", "<video>"),
              "1 <video> placeholder in the user turns, but 2 videos"));
+  CHECK(says(with(R"("videos": ["a.png", {"path": "b.JPG"}], )", "<video>"),
+             "1 <video> placeholder in the user turns, but 2 videos; a video of frames is written as a list of them "
+             "inside of the list of videos"));
+  CHECK_FALSE(says(with(R"("videos": ["a.mp4", ["b.png"]], )", "<video>"), "is written as"));
   CHECK(says(with(R"("image": "a.png", "video": "a.mp4", )", "<image>"),
              "0 <video> placeholders in the user turns, but 1 video"));
   CHECK(says(with("", "<video>"), "1 <video> placeholder in the user turns, but 0 videos"));

@@ -54,6 +54,14 @@ TEST_CASE("the newest window of a run folder is read, its hosts by slot") {
   CHECK(table.find("2.00") != std::string::npos);
 }
 
+TEST_CASE("a folder that is not there is told from one without a trace") {
+  const Folder run;
+  CHECK(read_traces(run.path).error().message.find(run.path.string() + " has no trace; `profile: ") == 0);
+  const auto nowhere = read_traces(run.path / "nosuch");
+  CHECK(nowhere.error().code == ErrorCode::kNotFound);
+  CHECK(nowhere.error().message == "there is no folder '" + (run.path / "nosuch").string() + "'");
+}
+
 TEST_CASE("a file that is no trace is named") {
   const Folder run;
   REQUIRE(write_host_trace(run.path, 1, 2, host(0, 5)).ok());

@@ -48,4 +48,6 @@ TEST_CASE("a long order is shortened for a person") {
   const std::string text = render_instruction_order(spec_with(64, PlacementKind::kColocated));
   CHECK(std::count(text.begin(), text.end(), '\n') < 45);
   CHECK(text.find(" more (all with --json)") != std::string::npos);
+  CHECK(text.find("a vision unit for each text unit; how many the records make, `troupe check` counts\n") !=
+        std::string::npos);
 }

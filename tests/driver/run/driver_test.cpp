@@ -318,16 +318,16 @@ TEST_CASE("Warnings of the plan and records that are left out are events") {
 
 TEST_CASE("A look at records names the set: those to train on, then those held out") {
   Stage stage(milliseconds(60000), nullptr, JobMode::kTrain, /*needs_eval_index=*/true);
-  for (const char* line : {"progress 10 50 200 1", "progress 40 200 200 0", "progress 40 200 200 0",
-                           "progress 5 20 60 1", "progress 9 60 60 0"})
+  // The same file twice, of which the cache knows everything the second time.
+  for (const char* line : {"sources data.sources", "progress 10 50 200 1", "progress 40 200 200 0",
+                           "progress 40 200 200 0", "sources eval.sources", "progress 40 200 200 0"})
     stage.driver->host_report(stage.id, [line](JobRunner& runner) { runner.task_line(line); });
   CHECK(stage.driver->cancel(stage.id).ok());
   stage.result();
   std::vector<std::string> sets;
   for (std::string text; !stage.said.empty();)
     if (text = stage.said.take(); text.starts_with("indexing ")) sets.push_back(text.substr(9, text.find(':') - 9));
-  CHECK(sets ==
-        std::vector<std::string>{"data.sources", "data.sources", "data.sources", "eval.sources", "eval.sources"});
+  CHECK(sets == std::vector<std::string>{"data.sources", "data.sources", "data.sources", "eval.sources"});
 }
 
 TEST_CASE("A resumed run says which steps come, and that a number of steps of before holds no more") {
@@ -398,6 +398,7 @@ TEST_CASE("Threads of hosts that take calls poll for themselves; a loop that end
   const auto result = stage.result();
   CHECK(result["outcome"] == "failed");
   CHECK(result["cause"]["kind"] == "loop_failed");
+  CHECK_FALSE(result.contains("steps_done"));  // nobody said how many
 }
 
 TEST_CASE("A rendezvous wait is cancelled when its job ends") {

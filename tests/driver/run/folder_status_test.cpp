@@ -74,6 +74,18 @@ TEST_CASE("The steps of a run by epochs are known from where its hosts counted t
   CHECK(run.status()["total_steps"] == 63);
 }
 
+TEST_CASE("Of a loop of one's own the steps are known when it has said them, whatever ran in the folder before") {
+  Run run;
+  REQUIRE(run.folder->append_metrics("{\"step\": 40, \"loss\": 1.5}\n").ok());
+  run.folder->append_event("planned", 2, {{"job", "j2"}, {"name", "shapes"}});
+  CHECK_FALSE(run.status().contains("total_steps"));
+  CHECK_FALSE(run.status().contains("step"));
+  REQUIRE(run.folder->write_result({{"outcome", "failed"}, {"name", "n"}}).ok());
+  CHECK_FALSE(run.status().contains("step"));
+  REQUIRE(run.folder->write_result({{"outcome", "done"}, {"steps_done", 20}, {"name", "n"}}).ok());
+  CHECK(run.status()["step"] == 20);
+}
+
 TEST_CASE("The step of a run that was killed is the last of its metrics, evaluations and a cut line left aside") {
   Run run;
   CHECK(run.status()["step"] == 0);
