@@ -20,6 +20,7 @@ constexpr int kDeepest = 3;  // trak, mdia, minf
 struct Track {
   uint32_t id = 0;
   bool video = false, edited = false;
+  std::optional<Box> tables;
   std::optional<int64_t> sizes, times, chunks;
 };
 
@@ -35,15 +36,13 @@ struct Walk {
   std::map<uint32_t, int64_t> in_fragments = {};
   bool in_parts = false;
 
-  /// Nothing where what is left is no box. One of the file may have no size: it goes to the end.
+  /// Nothing where what is left is no box.
   Result<std::optional<Box>> box_at(size_t at, size_t limit) const {
     if (at + 8 > limit) return std::optional<Box>();
-    const bool ends = limit < bytes.size() && is_padding(at, limit);  // as QuickTime ends some lists
-    if (ends) return std::optional<Box>();
+    if (is_padding(at, limit)) return std::optional<Box>();  // as QuickTime ends some lists
     if (!is_type(bytes::part(bytes, at + 4, 4))) return breaks_at(at, "stands no box");
     uint64_t size = bytes::be32(bytes, at);
     Box box{bytes::part(bytes, at + 4, 4), at, at + 8, limit};
-    if (size == 0 && limit == bytes.size() && box.type != "moof" && box.type != "moov") return std::optional<Box>(box);
     if (size == 1) {
       if (at + 16 > limit) return cut_or(at, limit);
       size = bytes::be64(bytes, at + 8);
@@ -106,10 +105,9 @@ struct Walk {
     int64_t frames = 0;
     for (uint32_t i = 0; i < count; ++i) {
       const size_t at = runs.begin + 8 + size_t{12} * i;
-      const int64_t first = bytes::be32(bytes, at);
-      const int64_t next = i + 1 < count ? int64_t{bytes::be32(bytes, at + 12)} : int64_t{placed} + 1;
-      if (first < 1 || next < first || next > int64_t{placed} + 1)
-        return breaks_at(runs.at, "stands a table of chunks that does not ascend to their number");
+      const int64_t end = int64_t{placed} + 1, first = std::min<int64_t>(bytes::be32(bytes, at), end);
+      const int64_t next = i + 1 < count ? std::min<int64_t>(bytes::be32(bytes, at + 12), end) : end;
+      if (first < 1 || next < first) return breaks_at(runs.at, "stands a table of chunks that does not ascend");
       frames += (next - first) * bytes::be32(bytes, at + 4);
     }
     track.chunks = frames;
@@ -134,8 +132,7 @@ struct Walk {
       if (box.type == "tkhd") track.id = bytes::be32(bytes, box.begin + (wide ? 20 : 12));
       if (box.type == "hdlr" && bytes::part(bytes, box.begin + 8, 4) == "vide") track.video = true;
       if (box.type == "elst") track.edited = true;
-      // Those of sound may well differ, and stand behind what says that it is sound.
-      if (box.type == "stbl") return track.video ? tables(box, track) : Status();
+      if (box.type == "stbl") track.tables = box;
       const bool deeper = box.type == "edts" || box.type == "mdia" || box.type == "minf";
       return deeper && depth < kDeepest ? this->track(box, track, depth + 1) : Status();
     });
@@ -147,6 +144,7 @@ struct Walk {
       if (box.type != "trak") return {};
       Track found;
       TROUPE_RETURN_IF_ERROR(track(box, found, 1));
+      if (found.video && found.tables) TROUPE_RETURN_IF_ERROR(tables(*found.tables, found));
       tracks[found.id] = found;
       return {};
     });
@@ -198,6 +196,9 @@ struct Walk {
       const bool is_box = at + 8 <= bytes.size() && is_type(bytes::part(bytes, at + 4, 4));
       if (!is_box && (movie_seen && (!in_parts || is_padding(at, bytes.size())))) return {};
       if (!is_box) return at + 8 > bytes.size() ? cut_or(at, bytes.size()) : breaks_at(at, "stands no box");
+      const bool to_the_end = bytes::be32(bytes, at) == 0;
+      const std::string_view type = bytes::part(bytes, at + 4, 4);
+      if (to_the_end && type != "moov" && type != "moof") return {};
       TROUPE_ASSIGN(const std::optional<Box> box, box_at(at, bytes.size()));
       if (box->type == "moov" && !movie_seen) {
         movie_seen = true;
