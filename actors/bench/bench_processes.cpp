@@ -11,10 +11,13 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 namespace troupe {
 namespace {
+
+constexpr int kLookMs = 1000;  // at the latest, should a signal that a process has ended be lost
 
 using Body = std::function<Status(const OnLine& say)>;
 
@@ -100,6 +103,7 @@ class Process {
         continue;
       }
       const auto error = nlohmann::json::parse(line, nullptr, false);
+      if (!error.is_object()) return internal_error("the measuring process " + std::to_string(pid_) + " said " + line);
       return make_error(error_code_from_name(error.value("code", "")), error.value("message", ""));
     }
     return {};
@@ -149,6 +153,7 @@ Result<std::unique_ptr<Process>> start(const Body& body) {
 
 Status run_processes(const std::vector<Body>& bodies, const OnLine& heard) {
   const Signals signals;
+  if (signals.descriptor() < 0) return failed("signalfd");
   std::vector<std::unique_ptr<Process>> processes;
   for (const Body& body : bodies) {
     TROUPE_ASSIGN(auto process, start(body));
@@ -158,7 +163,7 @@ Status run_processes(const std::vector<Body>& bodies, const OnLine& heard) {
     std::vector<pollfd> ready{{signals.descriptor(), POLLIN, 0}};
     for (const auto& process : processes)
       if (!process->ended()) ready.push_back({process->pipe(), POLLIN, 0});
-    if (::poll(ready.data(), ready.size(), -1) < 0 && errno != EINTR) return failed("poll");
+    if (::poll(ready.data(), ready.size(), kLookMs) < 0 && errno != EINTR) return failed("poll");
     if (signals.asked_to_end()) return cancelled("interrupted");
     left = 0;
     // Ends before lines: who was killed is the cause of what others say, and an end's lines are in its pipe already.

@@ -20,10 +20,29 @@ bool is_of_stream(std::string_view id) {
   return id.size() == 4 && is_digit(id[0]) && is_digit(id[1]) && std::isalnum(static_cast<unsigned char>(id[2])) != 0 &&
          std::isalnum(static_cast<unsigned char>(id[3])) != 0;
 }
-bool is_frame(std::string_view id) { return is_of_stream(id) && (id.substr(2) == "dc" || id.substr(2) == "db"); }
-bool goes_in_movi(std::string_view id) {
-  return is_of_stream(id) || id.starts_with("ix") || id == "JUNK" || id == "LIST";
+/// Palettes come in between. Writers have many words for a frame, FFmpeg reads all of them.
+bool is_frame(std::string_view id) { return is_of_stream(id) && id.substr(2) != "pc"; }
+/// What stands between frames, by the names that writers give to it.
+bool is_filler(std::string_view id) {
+  return id.starts_with("ix") || id == "JUNK" || id == "junk" || id == "PAD " || id == "segm";
 }
+bool is_rec(std::string_view bytes, size_t at) {
+  return bytes::part(bytes, at, 4) == "LIST" && bytes::part(bytes, at + 8, 4) == "rec ";
+}
+bool goes_in_movi(std::string_view bytes, size_t at) {
+  const std::string_view id = bytes::part(bytes, at, 4);
+  return is_of_stream(id) || is_filler(id) || is_rec(bytes, at);
+}
+/// What comes behind the list of frames, which some writers say to be longer than it is.
+bool goes_behind_movi(std::string_view bytes, size_t at) {
+  const std::string_view id = bytes::part(bytes, at, 4);
+  return id == "idx1" || id == "RIFF" || (id == "LIST" && !is_rec(bytes, at));
+}
+bool is_padding(std::string_view bytes, size_t at, size_t end) {
+  return std::ranges::all_of(bytes::part(bytes, at, end - at), [](char c) { return c == '\0'; });
+}
+
+constexpr size_t kSlack = 8;  // bytes that some writers forget in the size of a list
 
 /// Of a list whose size was never written.
 bool is_open(uint64_t size) { return size == 0 || size == UINT32_MAX; }
@@ -38,23 +57,26 @@ struct Walk {
     const size_t begin = at + 8;
     return {bytes::part(bytes, at, 4), begin, begin + bytes::le32(bytes, at + 4)};
   }
-  /// Behind the chunk: at an even place, which some writers do not keep to.
+  /// Behind the chunk, whose size is made even; not by all writers.
   size_t behind(const Chunk& chunk) const {
-    const size_t even = chunk.end + chunk.end % 2;
-    const bool unpadded = goes_in_movi(bytes::part(bytes, chunk.end, 4)) && !goes_in_movi(bytes::part(bytes, even, 4));
-    return unpadded ? chunk.end : even;
+    const size_t padded = chunk.end + (chunk.end - chunk.begin) % 2;
+    const auto known = [&](size_t at) { return goes_in_movi(bytes, at) || goes_behind_movi(bytes, at); };
+    return known(chunk.end) && !known(padded) ? chunk.end : padded;
   }
 
-  /// Where the list of chunks ends.
-  Result<size_t> frames(size_t begin, size_t end, bool open) {
-    size_t at = begin;
-    while (at + 8 <= end) {
+  /// Where the list of chunks ends: at its end, or at what comes behind it.
+  Result<size_t> frames(const Chunk& list, size_t end) {
+    size_t at = list.begin + 4;
+    while (at < end) {
       const Chunk chunk = chunk_at(at);
-      if (open && (chunk.id == "idx1" || chunk.id == "RIFF")) return at;
-      const bool group = chunk.id == "LIST" && bytes::part(bytes, chunk.begin, 4) == "rec ";
-      if (!goes_in_movi(chunk.id) || (chunk.id == "LIST" && !group))
+      if (goes_behind_movi(bytes, at)) return at;
+      if (at + 8 > end) break;
+      if (!goes_in_movi(bytes, at)) {
+        if (is_padding(bytes, at, end)) return end;
         return breaks_at(at, "stands no chunk of a stream");
-      TROUPE_RETURN_IF_ERROR(fits(at, chunk.end, end, bytes));
+      }
+      const bool group = is_rec(bytes, at);
+      TROUPE_RETURN_IF_ERROR(fits(at, chunk.end, std::min(bytes.size(), end + kSlack), bytes));
       if (is_frame(chunk.id)) {
         const int64_t stream = (chunk.id[0] - '0') * 10 + chunk.id[1] - '0';
         ++all[stream];
@@ -62,24 +84,23 @@ struct Walk {
       }
       at = group ? chunk.begin + 4 : behind(chunk);
     }
-    return end + end % 2;
+    return std::max(at, behind({list.id, list.begin, end}));
   }
 
   /// The lists of streams, one "strh" each.
-  Status headers(const Chunk& list, int depth) {
+  void headers(const Chunk& list, int depth) {
     constexpr int kDeepest = 2;
     for (size_t at = list.begin + 4; at + 8 <= list.end;) {
       const Chunk chunk = chunk_at(at);
-      TROUPE_RETURN_IF_ERROR(fits(at, chunk.end, list.end, bytes));
+      if (chunk.end > list.end) return;
       if (chunk.id == "LIST" && bytes::part(bytes, chunk.begin, 4) == "strl" && depth < kDeepest)
-        TROUPE_RETURN_IF_ERROR(headers(chunk, depth + 1));
+        headers(chunk, depth + 1);
       constexpr size_t kLength = 32;
       if (chunk.id == "strh" && chunk.end - chunk.begin >= kLength + 4)
         stated.push_back(
             bytes::part(bytes, chunk.begin, 4) == "vids" ? int64_t{bytes::le32(bytes, chunk.begin + kLength)} : -1);
       at = behind(chunk);
     }
-    return {};
   }
 
   /// A long file has several lists one behind the other.
@@ -101,10 +122,10 @@ struct Walk {
       if (at >= due && !list) return {};
       if (is_of_stream(chunk.id)) return breaks_at(at, "stands a chunk of a stream outside of their list");
       if (!open) TROUPE_RETURN_IF_ERROR(fits(at, chunk.end, bytes.size(), bytes));
-      if (list && kind == "hdrl") TROUPE_RETURN_IF_ERROR(headers(chunk, 1));
+      if (list && kind == "hdrl") headers(chunk, 1);
       at = behind(chunk);
       if (movi) {
-        TROUPE_ASSIGN(at, frames(chunk.begin + 4, open ? bytes.size() : chunk.end, open));
+        TROUPE_ASSIGN(at, frames(chunk, open ? bytes.size() : chunk.end));
       }
     }
     return {};
@@ -116,13 +137,15 @@ struct Walk {
 Result<FrameCounts> count_avi(std::string_view bytes) {
   Walk walk{bytes};
   TROUPE_RETURN_IF_ERROR(walk.whole());
+  FrameCounts counts;
+  for (const auto& [stream, frames] : walk.full) counts[stream].frames = frames;
   for (size_t i = 0; i < walk.stated.size(); ++i) {
-    const int64_t there = walk.all[static_cast<int64_t>(i)];
-    if (walk.finished && there < walk.stated[i])
-      return invalid_argument("ends early: it states " + std::to_string(walk.stated[i]) + " frames and has " +
-                              std::to_string(there));
+    const auto stream = static_cast<int64_t>(i);
+    if (walk.finished && walk.all[stream] < walk.stated[i])
+      counts[stream].wrong = "ends early: it states " + std::to_string(walk.stated[i]) + " frames and has " +
+                             std::to_string(walk.all[stream]);
   }
-  return walk.full;
+  return counts;
 }
 
 }  // namespace troupe::containers

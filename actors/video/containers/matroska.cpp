@@ -13,18 +13,20 @@ namespace {
 
 constexpr uint32_t kHeader = 0x1A45DFA3, kSegment = 0x18538067, kCluster = 0x1F43B675, kTracks = 0x1654AE6B;
 constexpr uint32_t kVoid = 0xEC, kChecksum = 0xBF, kTrack = 0xAE, kTrackNumber = 0xD7, kTrackType = 0x83;
+constexpr size_t kMostTracks = 1000;
 constexpr uint32_t kSimpleBlock = 0xA3, kGroup = 0xA0, kBlock = 0xA1;
-// SeekHead, Info, Chapters, Cues, Attachments, Tags.
-constexpr std::array kOfSegment = {kCluster,    kTracks,     kVoid,       kChecksum,   0x114D9B74U,
-                                   0x1549A966U, 0x1043A770U, 0x1C53BB6BU, 0x1941A469U, 0x1254C367U};
-constexpr uint32_t kSilentTracks = 0x5854;
+// SeekHead, Info, Chapters, Cues, Attachments, Tags, a place for signatures.
+constexpr std::array kOfSegment = {kCluster,    kTracks,     kVoid,       kChecksum,   0x114D9B74U, 0x1549A966U,
+                                   0x1043A770U, 0x1C53BB6BU, 0x1941A469U, 0x1254C367U, 0x1B538667U};
+constexpr uint32_t kSilentTracks = 0x5854, kEncryptedBlock = 0xAF;
 constexpr std::array kNumbers = {0xE7U, 0xA7U, 0xABU};  // Timestamp, Position, PrevSize
 
 /// Of a cluster, a number being one.
 bool goes_in_cluster(uint32_t id, size_t bytes) {
   constexpr size_t kLongestNumber = 8;
   if (std::ranges::find(kNumbers, id) != kNumbers.end()) return bytes <= kLongestNumber;
-  return id == kSimpleBlock || id == kGroup || id == kVoid || id == kChecksum || id == kSilentTracks;
+  return id == kSimpleBlock || id == kGroup || id == kVoid || id == kChecksum || id == kSilentTracks ||
+         id == kEncryptedBlock;
 }
 
 /// The bits of the bytes from `at` on, of which the first says how many there are; the marking bit stays.
@@ -72,12 +74,19 @@ struct Walk {
     return bytes.size() - at < kLongestHead ? invalid_argument("ends in the middle of an element") : breaks_at(at, how);
   }
 
+  bool is_padding(size_t at) const {
+    return std::ranges::all_of(bytes.substr(at), [](char c) { return c == '\0'; });
+  }
+
   Status count_block(const Element& block) {
     size_t at = block.begin;
     const auto track = number_at(bytes, at);
     if (!track || at + 3 > block.end) return breaks_at(block.at, "stands a block without a head");
     constexpr uint32_t kLaced = 0x06;
     const bool laced = (bytes::at(bytes, at + 2) & kLaced) != 0;
+    if (at + 3 == block.end) return {};  // nothing in it
+    if (blocks.size() > kMostTracks)
+      return breaks_at(block.at, "stands a block of one track more than the limit of 1000");
     blocks[*track ^ std::bit_floor(*track)] += laced ? bytes::at(bytes, at + 3) + 1 : 1;
     return {};
   }
@@ -135,6 +144,7 @@ struct Walk {
 
   Status segment(const Element& whole) {
     for (size_t at = whole.begin; at < whole.end;) {
+      if (whole.open && is_padding(at)) return {};
       TROUPE_ASSIGN(const Element element, element_at(at, whole.end));
       const bool known = std::ranges::find(kOfSegment, element.id) != kOfSegment.end();
       if (!known || (element.open && element.id != kCluster)) return breaks_at(at, "stands no part of the segment");
@@ -168,7 +178,7 @@ Result<FrameCounts> count_matroska(std::string_view bytes) {
       return invalid_argument("is damaged: it has " + std::to_string(frames) + " blocks of track " +
                               std::to_string(number) + ", which it does not describe");
   FrameCounts counts;
-  for (size_t i = 0; i < walk.video.size(); ++i) counts[static_cast<int64_t>(i)] = walk.blocks[walk.video[i]];
+  for (size_t i = 0; i < walk.video.size(); ++i) counts[static_cast<int64_t>(i)].frames = walk.blocks[walk.video[i]];
   return counts;
 }
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <optional>
 
@@ -14,6 +15,7 @@ struct Box {
   size_t size() const { return end - begin; }
 };
 
+constexpr size_t kMostTracks = 1000;
 constexpr int kDeepest = 3;  // trak, mdia, minf
 
 /// What the tables of a track, or the fragments behind them, count.
@@ -23,6 +25,9 @@ struct Track {
   std::optional<Box> tables;
   std::optional<int64_t> sizes, times, chunks;
 };
+
+constexpr std::array<std::string_view, 12> kOfFile = {"ftyp", "moov", "mdat", "moof", "mfra", "free",
+                                                      "skip", "wide", "uuid", "meta", "udta", "sidx"};
 
 bool is_type(std::string_view type) {
   // QuickTime's are MacRoman, with a copyright sign.
@@ -145,6 +150,7 @@ struct Walk {
       Track found;
       TROUPE_RETURN_IF_ERROR(track(box, found, 1));
       if (found.video && found.tables) TROUPE_RETURN_IF_ERROR(tables(*found.tables, found));
+      if (tracks.size() >= kMostTracks) return breaks_at(box.at, "stands one track more than the limit of 1000");
       tracks[found.id] = found;
       return {};
     });
@@ -168,6 +174,7 @@ struct Walk {
         if (box.type == "tfhd") id = bytes::be32(bytes, box.begin + 4);
         if (box.type != "trun") return {};
         TROUPE_ASSIGN(const int64_t frames, run(box));
+        if (id == 0) return breaks_at(box.at, "stands a run of frames before its track");
         if (!tracks.contains(id)) return breaks_at(part.at, "stands a fragment of no track");
         in_fragments[id] += frames;
         return {};
@@ -199,7 +206,9 @@ struct Walk {
       const bool to_the_end = bytes::be32(bytes, at) == 0;
       const std::string_view type = bytes::part(bytes, at + 4, 4);
       if (to_the_end && type != "moov" && type != "moof") return {};
-      TROUPE_ASSIGN(const std::optional<Box> box, box_at(at, bytes.size()));
+      const auto found = box_at(at, bytes.size());
+      if (!found.ok() && movie_seen && !in_parts && std::ranges::find(kOfFile, type) == kOfFile.end()) return {};
+      TROUPE_ASSIGN(const std::optional<Box> box, found);
       if (box->type == "moov" && !movie_seen) {
         movie_seen = true;
         TROUPE_RETURN_IF_ERROR(movie(*box));
@@ -221,11 +230,11 @@ Result<FrameCounts> count_mp4(std::string_view bytes) {
   for (const auto& [id, track] : walk.tracks) {
     if (!track.video) continue;
     const int64_t sizes = track.sizes.value_or(0), times = track.times.value_or(0), chunks = track.chunks.value_or(0);
+    HeldFrames& held = counts[id];
     if (times != sizes || chunks < sizes)
-      return invalid_argument("is damaged: its tables count " + std::to_string(sizes) + " sizes, " +
-                              std::to_string(times) + " times and " + std::to_string(chunks) + " places of frames");
-    // An edit list leaves out some of what the tables count, as a demuxer sees fit.
-    if (sizes == 0 || !track.edited) counts[id] = sizes + walk.in_fragments[id];
+      held.wrong = "is damaged: its tables count " + std::to_string(sizes) + " sizes, " + std::to_string(times) +
+                   " times and " + std::to_string(chunks) + " places of frames";
+    if (sizes == 0 || !track.edited) held.frames = sizes + walk.in_fragments[id];
   }
   return counts;
 }

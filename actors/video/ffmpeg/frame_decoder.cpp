@@ -62,8 +62,8 @@ Status FrameDecoder::open() {
 }
 
 Result<RgbImage> FrameDecoder::frame_at(int64_t time, int64_t key) {
-  // A key frame ahead saves what lies before it.
-  if (!begun_ || (key > at_ && key > from_)) TROUPE_RETURN_IF_ERROR(go_to(key));
+  // A key frame ahead saves what lies before it, where there is a way to it.
+  if (!begun_ || (stream_.leaps() && key > at_ && key > from_)) TROUPE_RETURN_IF_ERROR(go_to(key));
   while (true) {
     TROUPE_ASSIGN(const bool more, next());
     if (!more) return damaged("it ends before the frame at " + std::to_string(time));

@@ -169,7 +169,7 @@ Status MediaStream::choose_stream() {
   return {};
 }
 
-std::optional<int64_t> MediaStream::frames_held() const {
+HeldFrames MediaStream::held() const {
   const std::string_view container = context_->iformat->name;
   int64_t key = container.starts_with("mov") ? stream_->id : stream_->index;
   if (container.starts_with("matroska")) {
@@ -181,7 +181,7 @@ std::optional<int64_t> MediaStream::frames_held() const {
     }
   }
   const auto found = counts_.find(key);
-  return found == counts_.end() ? std::optional<int64_t>() : found->second;
+  return found == counts_.end() ? HeldFrames() : found->second;
 }
 
 Result<std::vector<MediaStream::Frame>> MediaStream::scan() {
@@ -192,7 +192,7 @@ Result<std::vector<MediaStream::Frame>> MediaStream::scan() {
   const bool packs = std::string_view(context_->iformat->name).starts_with("matroska");
   std::vector<Frame> frames;
   int64_t packets = 0, timeless = 0;
-  uint64_t held = 0;  // bytes of packets
+  uint64_t sizes = 0;  // of packets, in bytes
   AVPacket* packet = av_packet_alloc();
   if (packet == nullptr) return out_of_memory("cannot be read");
   const std::unique_ptr<AVPacket, void (*)(AVPacket*)> owner(packet, [](AVPacket* p) { av_packet_free(&p); });
@@ -200,13 +200,13 @@ Result<std::vector<MediaStream::Frame>> MediaStream::scan() {
     TROUPE_ASSIGN(const bool more, read(*packet));
     if (!more) break;
     ++packets;
-    held += static_cast<uint64_t>(packet->size);
+    sizes += static_cast<uint64_t>(packet->size);
     const Frame frame{time_of(packet->pts, packet->dts), packet->duration, (packet->flags & AV_PKT_FLAG_KEY) != 0};
     const bool shown = is_shown(*packet, stream_->codecpar->codec_id);
-    if (frame.key || packets == 1) starts_[packet->pos] = frame.time;
+    if (frame.key || packets == 1) starts_.emplace_back(packet->pos, frame.time);
     const bool cut = (packet->flags & AV_PKT_FLAG_CORRUPT) != 0, timed = packet->pts != AV_NOPTS_VALUE;
     av_packet_unref(packet);
-    if (!packs && held / kMostReadings > source_->bytes.size())
+    if (!packs && sizes / kMostReadings > source_->bytes.size())
       return invalid_argument("has frames that lie in the same bytes: together they are more than " +
                               std::to_string(kMostReadings) + " times as large as the file");
     if (cut) return invalid_argument("ends in the middle of frame " + std::to_string(packets));
@@ -222,11 +222,19 @@ Result<std::vector<MediaStream::Frame>> MediaStream::scan() {
   if (packets < indexed)
     return invalid_argument("ends early: it states " + std::to_string(indexed) + " frames and has " +
                             std::to_string(packets));
-  if (const auto stated = frames_held(); stated && *stated != packets)
-    return invalid_argument("is damaged: it holds " + std::to_string(*stated) + " frames, and " +
+  const HeldFrames stated = held();
+  if (!stated.wrong.empty()) return invalid_argument(stated.wrong);
+  if (stated.frames && *stated.frames != packets)
+    return invalid_argument("is damaged: it holds " + std::to_string(*stated.frames) + " frames, and " +
                             std::to_string(packets) + " come out of it");
   if (timeless > 0 && (timeless < std::ssize(frames) || stream_->codecpar->video_delay > 0)) return unordered();
   std::stable_sort(frames.begin(), frames.end(), [](const Frame& a, const Frame& b) { return a.time < b.time; });
+  const auto twin =
+      std::adjacent_find(frames.begin(), frames.end(), [](const Frame& a, const Frame& b) { return a.time == b.time; });
+  if (twin != frames.end())
+    return invalid_argument("has two frames at one time, frame " + std::to_string(twin - frames.begin()) +
+                            " and the next, which cannot be told apart");
+  std::sort(starts_.begin(), starts_.end());
   first_ = frames[0].time;
   return frames;
 }
@@ -246,8 +254,10 @@ Result<bool> MediaStream::read(AVPacket& packet) {
 }
 
 Result<bool> MediaStream::seek(int64_t time) {
-  TROUPE_ASSIGN(const bool there, leap(time));
-  return there ? true : leap(first_);
+  if (leaps_) {
+    TROUPE_ASSIGN(leaps_, leap(time));
+  }
+  return leaps_ ? true : leap(first_);
 }
 
 Result<bool> MediaStream::leap(int64_t time) {
@@ -258,8 +268,7 @@ Result<bool> MediaStream::leap(int64_t time) {
   if (leapt < 0) return false;
   TROUPE_ASSIGN(is_ahead_, read(*ahead_));
   if (!is_ahead_) return false;
-  const auto start = starts_.find(ahead_->pos);
-  return start != starts_.end() && start->second == time_of(ahead_->pts, ahead_->dts);
+  return std::binary_search(starts_.begin(), starts_.end(), std::pair(ahead_->pos, time_of(ahead_->pts, ahead_->dts)));
 }
 
 int MediaStream::quarter_turns() const {

@@ -1,10 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "actors/video/containers/frame_counts.h"
@@ -41,6 +40,8 @@ class MediaStream {
   /// Goes to the last place at or before `time` where decoding may begin, or to the beginning where a demuxer tells
   /// other times behind a leap than on its way there (AVI with empty frames). False when there is none. After scan().
   Result<bool> seek(int64_t time);
+  /// False once a leap has failed: seek() goes to the beginning from then on.
+  bool leaps() const { return leaps_; }
   const AVStream& stream() const { return *stream_; }
   /// Clockwise, by the display matrix: 0 to 3.
   int quarter_turns() const;
@@ -52,15 +53,16 @@ class MediaStream {
   Status choose_stream();
   /// seek() without its other way.
   Result<bool> leap(int64_t time);
-  /// Frames of stream_ by the file's structure.
-  std::optional<int64_t> frames_held() const;
+  /// Of stream_, by the file's structure.
+  HeldFrames held() const;
 
   std::unique_ptr<Source> source_;
   AVFormatContext* context_ = nullptr;
   AVStream* stream_ = nullptr;
   FrameCounts counts_;
-  int64_t first_ = 0;                  // time of the frame that is shown first
-  std::map<int64_t, int64_t> starts_;  // time by place in the file, where decoding may begin
+  int64_t first_ = 0;  // time of the frame that is shown first
+  bool leaps_ = true;
+  std::vector<std::pair<int64_t, int64_t>> starts_;  // where decoding may begin: place in the file, and time
   std::unique_ptr<AVPacket, void (*)(AVPacket*)> ahead_;
   bool is_ahead_ = false;  // ahead_ is what read() gives next
 };

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "tests/actors/video/avi.h"
 #include "tests/actors/video/clips.h"
 
 // Files of video that are cut off or damaged: none is read as a shorter one.
@@ -112,55 +113,6 @@ TEST_CASE("MP4 whose tables differ in their number of frames is refused") {
   }
 }
 
-/// The parts of mpeg4.avi: all before its list of frames, and the chunks of the frames. From them one with a list of
-/// its own for each of `lists`, where an empty string is a frame that shows the one before again.
-struct Avi {
-  std::string head;
-  std::vector<std::string> chunks;
-  using Lists = std::vector<std::vector<std::string>>;
-
-  Avi() {
-    const std::string whole = clip("mpeg4.avi");
-    const size_t movi = whole.find("movi");
-    head = whole.substr(12, movi - 8 - 12);
-    for (size_t at = movi + 4; at < whole.rfind("idx1");) {
-      const size_t size = number(whole, at + 4);
-      chunks.push_back(whole.substr(at + 8, size));
-      at += 8 + size + size % 2;
-    }
-  }
-  static size_t number(const std::string& bytes, size_t at) {
-    size_t value = 0;
-    for (size_t i = 0; i < 4; ++i) value |= static_cast<size_t>(static_cast<uint8_t>(bytes[at + i])) << (8 * i);
-    return value;
-  }
-  static std::string chunk(const std::string& id, const std::string& bytes) {
-    std::string out = id;
-    for (size_t i = 0; i < 4; ++i) out.push_back(static_cast<char>(bytes.size() >> (8 * i)));
-    return out + bytes + std::string(bytes.size() % 2, '\0');
-  }
-  /// With an index of the first list, when it is to have one.
-  std::string of(const Lists& lists, bool indexed) const {
-    std::string out;
-    for (const auto& list : lists) {
-      std::string movi = "movi", index;
-      for (const std::string& frame : list) {
-        // Key frames start with a sequence's head.
-        const char key = frame.starts_with(std::string("\0\0\1\xB0", 4)) ? '\x10' : '\0';
-        const std::string entry = chunk(std::string("00dc") + key + std::string(3, '\0'), "");
-        std::string at(4, '\0'), size(4, '\0');
-        for (size_t i = 0; i < 4; ++i) at[i] = static_cast<char>(movi.size() >> (8 * i));
-        for (size_t i = 0; i < 4; ++i) size[i] = static_cast<char>(frame.size() >> (8 * i));
-        index += entry.substr(0, 8) + at + size;
-        movi += chunk("00dc", frame);
-      }
-      const std::string all = chunk("LIST", movi) + (indexed ? chunk("idx1", index) : "");
-      out += out.empty() ? chunk("RIFF", "AVI " + head + all) : chunk("RIFF", "AVIX" + all);
-    }
-    return out;
-  }
-};
-
 TEST_CASE("AVI in several lists is refused wherever it is cut") {
   const Avi avi;
   REQUIRE(avi.chunks.size() == 20);
@@ -193,15 +145,30 @@ TEST_CASE("AVI whose index has other frames than the file is refused") {
 TEST_CASE("Frames of AVI are the right ones behind empty ones, which show the frame before again") {
   Avi avi;
   REQUIRE(avi.chunks[10].starts_with(std::string("\0\0\1\xB0", 4)));
-  avi.chunks.insert(avi.chunks.begin() + 10, 3, "");
-  const std::string bytes = avi.of({avi.chunks}, true);
-  REQUIRE(files()->header(bytes)->frames == 20);
-  for (const int64_t i : {0, 9, 10, 12, 15, 19}) {
-    INFO("frame " << i);
-    const auto seen = greys(bytes, {i});
-    REQUIRE(seen.ok());
-    CHECK(std::abs(seen->front() - (16 + 8 * static_cast<int>(i))) <= 4);
+  for (size_t i = avi.chunks.size() - 1; i > 0; --i)
+    avi.chunks.insert(avi.chunks.begin() + static_cast<ptrdiff_t>(i), 3, "");
+  for (const bool sound : {false, true}) {
+    avi.sound = sound;
+    const std::string bytes = avi.of({avi.chunks}, true);
+    REQUIRE(files()->header(bytes)->frames == 20);
+    std::vector<int64_t> all;
+    for (int64_t i = 0; i < 20; ++i) all.push_back(i);
+    for (const std::vector<int64_t>& numbers : {all, {0}, {9}, {10}, {12}, {3, 19}}) {
+      INFO("frame " << numbers.front() << (sound ? ", with sound" : ""));
+      const auto seen = greys(bytes, numbers);
+      REQUIRE(seen.ok());
+      for (size_t i = 0; i < numbers.size(); ++i)
+        CHECK(std::abs((*seen)[i] - (16 + 8 * static_cast<int>(numbers[i]))) <= 4);
+    }
   }
+}
+
+TEST_CASE("A file with two frames at one time is refused") {
+  std::string bytes = clip("vp9.webm");
+  const size_t second = bytes.find("\xA3", bytes.find("\xA3", bytes.find("\x1F\x43\xB6\x75")) + 20);
+  REQUIRE(bytes.substr(second + 2, 3) == std::string("\x81\0\x28", 3));
+  bytes[second + 4] = 0;
+  CHECK(refusal(bytes).find("has two frames at one time") == 0);
 }
 
 TEST_CASE("No stretch of a file that is lost makes it a shorter one") {
