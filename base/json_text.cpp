@@ -1,6 +1,7 @@
 #include "base/json_text.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <set>
 #include <vector>
@@ -82,7 +83,9 @@ std::string figure_text(const nlohmann::json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (!value.is_number_float()) return value.dump();
   char text[400];  // the largest double has 309 digits
-  std::snprintf(text, sizeof text, "%.4f", value.get<double>());
+  const double figure = value.get<double>();
+  const bool small = figure != 0 && std::abs(figure) < 0.001;
+  std::snprintf(text, sizeof text, small ? "%.4g" : "%.4f", figure);
   return text;
 }
 

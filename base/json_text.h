@@ -20,7 +20,7 @@ Result<nlohmann::json> parse_json(std::string_view text, TextPlace begin = {});
 /// The same, and objects keep the order of their keys.
 Result<nlohmann::ordered_json> parse_ordered_json(std::string_view text, TextPlace begin = {});
 
-/// A figure for a person: with a fraction rounded to 4 places, as losses are on the console; text as it is.
+/// A figure for a person: with a fraction rounded to 4 places, or digits where it is small; text as it is.
 std::string figure_text(const nlohmann::json& value);
 
 /// A library's words without its prefix: "[json.exception.type_error.302] type must be string ..." gives "type must be

@@ -58,7 +58,7 @@ TEST_CASE("a process that is killed ends the bench at once, and its signal is na
   REQUIRE_FALSE(ran.status.ok());
   CHECK(ran.status.error().code == ErrorCode::kUnavailable);
   CHECK(ran.status.error().message.find(" was killed by signal 9 (Killed)") != std::string::npos);
-  CHECK(ran.seconds < 2);
+  CHECK(ran.seconds < 10);
   for (const std::string& pid : ran.lines) CHECK(is_gone(pid));
 }
 
@@ -67,7 +67,7 @@ TEST_CASE("a process that fails ends the bench with its error") {
   REQUIRE_FALSE(ran.status.ok());
   CHECK(ran.status.error().code == ErrorCode::kDataLoss);
   CHECK(ran.status.error().message == "3 bytes are wrong");
-  CHECK(ran.seconds < 2);
+  CHECK(ran.seconds < 10);
 }
 
 TEST_CASE("an interrupt ends the bench and its processes at once, and later ones come through") {
@@ -79,7 +79,7 @@ TEST_CASE("an interrupt ends the bench and its processes at once, and later ones
     REQUIRE_FALSE(ran.status.ok());
     CHECK(ran.status.error().code == ErrorCode::kCancelled);
     CHECK(ran.status.error().message == "interrupted");
-    CHECK(ran.seconds < 2);
+    CHECK(ran.seconds < 10);
     for (const std::string& pid : ran.lines) CHECK(is_gone(pid));
   }
   sigset_t blocked;
