@@ -150,8 +150,9 @@ TEST_CASE("D19: tools' turns stand between answers, any number of them") {
 }
 
 TEST_CASE("D02, D03: one image as a string, as a list and under the alias are the same") {
-  for (const char* key : {R"("image": "a.png")", R"("image": ["a.png"])", R"("images": ["a.png"])",
-                          R"("images": "a.png")", R"("image": "a.png", "images": "a.png")"}) {
+  for (const char* key :
+       {R"("image": "a.png")", R"("image": ["a.png"])", R"("images": ["a.png"])", R"("images": "a.png")",
+        R"("image": "a.png", "images": "a.png")", R"("image": "a.png", "images": ["a.png"])"}) {
     const auto images = good(with_image(key)).images;
     REQUIRE(images.size() == 1);
     CHECK(images[0].path == "a.png");
