@@ -9,6 +9,7 @@
 #include "actors/images/codecs.h"
 #include "actors/images/exif.h"
 #include "actors/images/pixel_forms.h"
+#include "actors/images/png_text.h"
 
 namespace troupe::codecs {
 namespace {
@@ -59,16 +60,35 @@ bool fill(png_structp png, png_infop info, png_bytepp rows, size_t row_bytes) {
   return true;
 }
 
+/// What a PNG's chunks say of its orientation; of several the last counts, and "eXIf" before texts.
+class Metadata {
+ public:
+  void add(std::string_view type, std::string_view body) {
+    if (type == "eXIf") exif_ = body;
+    const auto found = png_text(type, body, [](std::string_view key) { return key == kProfile || key == kXmp; });
+    if (found) (found->key == kXmp ? xmp_ : profile_) = found->text;
+  }
+  int orientation() const { return stated_orientation(exif_.empty() ? raw_profile(profile_) : exif_, xmp_); }
+
+ private:
+  static constexpr std::string_view kProfile = "Raw profile type exif", kXmp = "XML:com.adobe.xmp";
+  std::string exif_, profile_, xmp_;
+};
+
 }  // namespace
 
 Result<ImageHeader> png_header(std::string_view file) {
   ImageHeader header{ImageType::kPng, bytes::be32(file, 16), bytes::be32(file, 20), 1};
+  Metadata metadata;
   for (size_t at = 8; at + 12 <= file.size();) {
     const size_t size = bytes::be32(file, at);
     const auto type = bytes::part(file, at + 4, 4);
     if (at + 12 + size > file.size()) break;
-    if (type == "eXIf") header.orientation = exif_orientation(file.substr(at + 8, size));
-    if (type == "IEND") return header;
+    metadata.add(type, file.substr(at + 8, size));
+    if (type == "IEND") {
+      header.orientation = metadata.orientation();
+      return header;
+    }
     at += 12 + size;
   }
   return invalid_argument("is a PNG that is cut off");
