@@ -2,6 +2,8 @@
 
 #include <zlib.h>
 
+#include <optional>
+
 namespace troupe::codecs {
 namespace {
 
@@ -16,13 +18,12 @@ std::optional<std::string_view> next_word(std::string_view& rest) {
   return word;
 }
 
-std::optional<std::string> inflated(std::string_view data) {
+std::string inflated(std::string_view data) {
   std::string out(kMostBytes, '\0');
   uLongf size = out.size();
-  if (uncompress(reinterpret_cast<Bytef*>(out.data()), &size, reinterpret_cast<const Bytef*>(data.data()),
-                 data.size()) != Z_OK)
-    return std::nullopt;
-  out.resize(size);
+  const auto* from = reinterpret_cast<const Bytef*>(data.data());
+  const bool whole = uncompress(reinterpret_cast<Bytef*>(out.data()), &size, from, data.size()) == Z_OK;
+  out.resize(whole ? size : 0);
   return out;
 }
 
@@ -35,22 +36,25 @@ int digit(char c) {
 
 }  // namespace
 
-std::optional<PngText> png_text(std::string_view type, std::string_view body, bool (*is_wanted)(std::string_view key)) {
-  if (type != "tEXt" && type != "zTXt" && type != "iTXt") return std::nullopt;
-  const auto key = next_word(body);
-  if (!key || !is_wanted(*key)) return std::nullopt;
-  bool deflated = type == "zTXt";
-  if (type != "tEXt") {
-    const size_t head = deflated ? 1 : 2;                                // iTXt says first whether it is deflated
-    if (body.size() < head || body[head - 1] != 0) return std::nullopt;  // another method than zlib's
-    deflated = deflated || body[0] != 0;
-    body.remove_prefix(head);
+std::string_view png_text_key(const PngChunk& chunk) {
+  if (chunk.type != "tEXt" && chunk.type != "zTXt" && chunk.type != "iTXt") return {};
+  std::string_view rest = chunk.body;
+  return next_word(rest).value_or(std::string_view());
+}
+
+std::string png_text(const PngChunk& chunk) {
+  std::string_view rest = chunk.body;
+  if (!next_word(rest)) return "";
+  bool deflated = chunk.type == "zTXt";
+  if (chunk.type != "tEXt") {
+    const size_t head = deflated ? 1 : 2;                      // iTXt says first whether it is deflated
+    if (rest.size() < head || rest[head - 1] != 0) return "";  // another method than zlib's
+    deflated = deflated || rest[0] != 0;
+    rest.remove_prefix(head);
   }
-  if (type == "iTXt" && !(next_word(body) && next_word(body))) return std::nullopt;  // language and translated key
-  if (!deflated)
-    return body.size() <= kMostBytes ? PngText{std::string(*key), std::string(body)} : std::optional<PngText>();
-  auto text = inflated(body);
-  return text ? PngText{std::string(*key), std::move(*text)} : std::optional<PngText>();
+  if (chunk.type == "iTXt" && !(next_word(rest) && next_word(rest))) return "";  // language and translated key
+  if (deflated) return inflated(rest);
+  return rest.size() <= kMostBytes ? std::string(rest) : "";
 }
 
 std::string raw_profile(std::string_view text) {

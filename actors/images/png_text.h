@@ -1,19 +1,22 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 
 namespace troupe::codecs {
 
-/// A text that a chunk tEXt, zTXt or iTXt of a PNG holds, inflated. Nothing when the chunk is of another type, is not
-/// understood, or holds more than 2^20 bytes. Cost: nothing is inflated but texts of a key that `is_wanted`.
-struct PngText {
-  std::string key, text;
+/// A chunk of a PNG.
+struct PngChunk {
+  std::string_view type, body;
 };
-std::optional<PngText> png_text(std::string_view type, std::string_view body, bool (*is_wanted)(std::string_view key));
 
-/// The bytes that ImageMagick writes as hex digits behind three lines of a head; nothing when they are something else.
+/// The key of a chunk tEXt, zTXt or iTXt; empty for another.
+std::string_view png_text_key(const PngChunk& chunk);
+
+/// The text of such a chunk, inflated; empty when it is not understood or holds more than 2^20 bytes.
+std::string png_text(const PngChunk& chunk);
+
+/// The bytes that ImageMagick writes as hex digits behind three lines of a head; empty when they are something else.
 std::string raw_profile(std::string_view text);
 
 }  // namespace troupe::codecs

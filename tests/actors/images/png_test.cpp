@@ -66,6 +66,22 @@ TEST_CASE("D14: the orientation in a PNG's texts is applied: ImageMagick's Exif 
 
 TEST_CASE("An animated PNG shows its first frame") { check_close(quadrants(decoded("frames.png")), kColours, 0); }
 
+TEST_CASE("A PNG of a form that the format does not have is refused by its header") {
+  const auto changed = [](const char* name, size_t at, int value) {
+    std::string png = picture(name);
+    png[at] = static_cast<char>(value);
+    return reason(png);
+  };
+  CHECK(changed("rgb.png", 24, 4).starts_with("is a PNG of colour type 2 with 4 bits a sample"));
+  CHECK(changed("rgb.png", 25, 5).starts_with("is a PNG of colour type 5 with 8 bits a sample"));
+  for (const size_t method : {26, 27}) CHECK_FALSE(changed("rgb.png", method, 1).empty());
+  CHECK_FALSE(changed("rgb.png", 28, 2).empty());
+  CHECK_FALSE(changed("palette.png", 24, 16).empty());
+  CHECK(changed("rgb.png", 24, 16).empty());
+  for (const int bits : {1, 2, 4, 8, 16}) CHECK(changed("grey.png", 24, bits).empty());
+  for (const int colour : {0, 2, 3, 4, 6}) CHECK(changed("rgb.png", 25, colour).empty());
+}
+
 TEST_CASE("D10: damaged PNG data are an error") {
   check_cut_off("rgb.png");
   std::string png = picture("rgb.png");
