@@ -4,9 +4,10 @@
 
 namespace troupe {
 
-/// Whether a file's name has the ending of a picture, in any case of letters.
+/// Whether a file's name has the ending of a picture, of kinds that are not read too, in any case of letters; an ending
+/// alone is no name.
 bool is_picture_name(std::string_view name);
-/// Likewise of a video, of kinds that are not read too; an ending alone is no name.
+/// Likewise of a video.
 bool is_video_name(std::string_view name);
 
 }  // namespace troupe

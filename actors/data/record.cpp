@@ -10,6 +10,7 @@
 #include "actors/data/record_turns.h"
 #include "actors/data/record_videos.h"
 #include "actors/data/text_normalizer.h"
+#include "actors/data/unread_media.h"
 #include "base/json_text.h"
 
 namespace troupe {
@@ -79,44 +80,39 @@ class RecordReader {
     return {};
   }
 
-  Status read_images() {
-    const auto keys = keys_of(Column::kImages, spelling_);
+  /// Keys that would change what is trained.
+  Status refuse_keys() const {
     for (const auto& [key, value] : object_.items())
-      if (const auto why = refusal_of_key(key); !why.empty() && !is_empty(value) && !named_by_spec(key))
+      if (const auto why = refusal_of_key(key, KeyPlace::kRecord);
+          !why.empty() && !holds_nothing(value) && !named_by_spec(key, spelling_))
         return invalid_argument("key '" + key + "' " + std::string(why));
-    Found first;
-    for (const auto& key : keys) {
-      const auto found = object_.find(key);
-      if (found == object_.end() || is_empty(*found)) continue;
-      std::vector<RecordMedium> images;
-      TROUPE_RETURN_IF_ERROR(read_image_list(*found, key, images));
-      if (!first) {
-        record_.images.insert(record_.images.end(), images.begin(), images.end());
-      } else if (*first.value != *found) {
-        return invalid_argument("has both '" + first.key + "' and '" + key + "', and they differ");
-      }
-      first = {key, &*found};
-    }
-    return first || !record_.images.empty() || !record_.videos.empty() ? Status() : refuse_unread_media();
-  }
-
- private:
-  /// Pictures or videos under a key that is not read must not vanish silently.
-  Status refuse_unread_media() const {
-    for (const auto& [key, value] : object_.items()) {
-      if (looks_like_picture(value))
-        return invalid_argument("key '" + key +
-                                "' names pictures but is not read; use 'image' or 'images', or the spec's columns");
-      if (looks_like_video(value))
-        return invalid_argument("key '" + key +
-                                "' names videos but is not read; use 'video' or 'videos', or the spec's columns");
-    }
     return {};
   }
 
-  bool named_by_spec(const std::string& key) const {
-    return std::any_of(spelling_.columns.begin(), spelling_.columns.end(),
-                       [&](const auto& column) { return column.second == key; });
+  Status read_images() {
+    TROUPE_ASSIGN(const Found found, present(object_, Column::kImages, spelling_));
+    if (found && !record_.images.empty()) return refuse_both("images", found.key);
+    return found ? read_image_list(*found.value, found.key, record_.images) : Status();
+  }
+
+  /// Settings of images and videos, or, where it has none, media under keys that are not read.
+  Status refuse_beside_media() const {
+    if (record_.images.empty() && record_.videos.empty()) return refuse_unread_media(object_, spelling_);
+    for (const char* key : kSizeSettings)
+      if (holds(key))
+        return invalid_argument(std::string("key '") + key +
+                                "' stands beside images or videos and is not read; valid: min_pixels and max_pixels in "
+                                "the spec's data, or in its data.video");
+    for (const char* key : {"nframes", "video_start", "video_end", "video_fps"})  // the plainer words may be labels
+      if (!record_.videos.empty() && holds(key))
+        return invalid_argument(std::string("key '") + key + "' stands beside a video and is not read; valid: fps");
+    return {};
+  }
+
+ private:
+  bool holds(const char* key) const {
+    const auto found = object_.find(key);
+    return found != object_.end() && !is_empty(*found);
   }
 
   const Json& object_;
@@ -151,9 +147,11 @@ Status read_record(const Json& object, const std::vector<std::string>& media, co
   TROUPE_RETURN_IF_ERROR(reader.read_id());
   TROUPE_RETURN_IF_ERROR(read_turns(object, spelling, record));
   TROUPE_RETURN_IF_ERROR(reader.read_record_weight());
+  TROUPE_RETURN_IF_ERROR(reader.refuse_keys());
   TROUPE_RETURN_IF_ERROR(read_videos(object, spelling, record));
   TROUPE_RETURN_IF_ERROR(reader.read_images());
   add_media(media, record);
+  TROUPE_RETURN_IF_ERROR(reader.refuse_beside_media());
   bind_image_placeholders_to_videos(record);
   return check_placeholders(record);
 }

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "actors/data/media_names.h"
-#include "actors/images/image_file.h"
+#include "actors/sources/inline_data.h"
 
 namespace troupe::record_fields {
 namespace {
@@ -15,6 +14,17 @@ RecordMedium image_of_bytes(const Json& bytes, const Json* name, const std::stri
   const auto& held = bytes.get_binary();
   const bool named = name != nullptr && name->is_string() && !name->get_ref<const std::string&>().empty();
   return {named ? name->get<std::string>() : key, std::make_shared<const std::string>(held.begin(), held.end())};
+}
+/// In base64, which may be a data URI already.
+RecordMedium inline_image(const std::string& base64) {
+  return is_inline_data(base64) ? base64 : "data:;base64," + base64;
+}
+/// Also a list of one thing and that thing, which may not be a list: one video of frames is not two files.
+bool are_same(const Json& a, const Json& b) {
+  const auto only = [](const Json& list) -> const Json& {
+    return list.is_array() && list.size() == 1 && !list[0].is_array() ? list[0] : list;
+  };
+  return a == b || only(a) == only(b);
 }
 }  // namespace
 
@@ -29,24 +39,35 @@ std::string quoted(std::string s) {
 
 bool is_empty(const Json& value) {
   return value.is_null() || (value.is_string() && value.get_ref<const std::string&>().empty()) ||
-         (value.is_array() && value.empty());
+         (value.is_array() && std::all_of(value.begin(), value.end(), [](const Json& v) { return v.is_null(); }));
 }
 
-Found present(const Json& object, Column column, const RecordSpelling& spelling) {
-  for (const auto& key : keys_of(column, spelling))
-    if (const auto found = object.find(key); found != object.end() && !is_empty(*found)) return {key, &*found};
-  return {};
+bool holds_nothing(const Json& value) {
+  if (value.is_structured()) return std::all_of(value.begin(), value.end(), holds_nothing);
+  if (!value.is_string()) return value.is_null();
+  const auto& text = value.get_ref<const std::string&>();
+  return text.find_first_not_of(" \t\r\n") == std::string::npos || text == "[]" || text == "{}" || text == "null";
+}
+
+Result<Found> present(const Json& object, Column column, const RecordSpelling& spelling) {
+  Found first;
+  for (const auto& key : keys_of(column, spelling)) {
+    const auto found = object.find(key);
+    if (found == object.end() || is_empty(*found)) continue;
+    if (first && !are_same(*first.value, *found))
+      return invalid_argument("has both '" + first.key + "' and '" + key + "', and they differ");
+    if (!first) first = {key, &*found};
+  }
+  return first;
+}
+
+bool named_by_spec(const std::string& key, const RecordSpelling& spelling) {
+  return std::any_of(spelling.columns.begin(), spelling.columns.end(),
+                     [&](const auto& column) { return column.second == key; });
 }
 
 Status wrong_type(const std::string& key, const Json& value, const char* understood) {
   return invalid_argument("key '" + key + "' is a " + value.type_name() + "; " + understood + " is understood");
-}
-
-Status read_string(const Found& found, std::string& out) {
-  if (!found) return {};
-  if (!found.value->is_string()) return wrong_type(found.key, *found.value, "a string");
-  out = found.value->get<std::string>();
-  return {};
 }
 
 Status read_image(const Json& item, const std::string& key, std::vector<RecordMedium>& images) {
@@ -58,53 +79,45 @@ Status read_image(const Json& item, const std::string& key, std::vector<RecordMe
     images.push_back(image_of_bytes(item, nullptr, key));
     return {};
   }
-  if (item.is_object()) {
-    const auto bytes = item.find("bytes"), path = item.find("path");
-    if (bytes != item.end() && bytes->is_binary()) {
-      images.push_back(image_of_bytes(*bytes, path != item.end() ? &*path : nullptr, key));
-      return {};
-    }
-    if (bytes != item.end() && bytes->is_string()) {
-      images.push_back("data:;base64," + bytes->get<std::string>());
-      return {};
-    }
-    if (path != item.end() && path->is_string() && !path->get_ref<const std::string&>().empty()) {
+  for (const char* word : {"bytes", "base64"}) {
+    const auto bytes = item.find(word), path = item.find("path");  // of what is no object: the end
+    if (bytes == item.end() || !(bytes->is_binary() || bytes->is_string())) continue;
+    images.push_back(bytes->is_binary() ? image_of_bytes(*bytes, path != item.end() ? &*path : nullptr, key)
+                                        : inline_image(bytes->get_ref<const std::string&>()));
+    return {};
+  }
+  for (const char* word : {"path", "url"})
+    if (const auto path = item.find(word); path != item.end() && path->is_string() && !is_empty(*path)) {
       images.push_back(path->get<std::string>());
       return {};
     }
-  }
   return invalid_argument("key '" + key + "' holds " +
                           (item.is_string() ? "an empty path" : std::string("a ") + item.type_name()) +
-                          "; paths, data URIs and objects with 'path' or 'bytes' are understood");
+                          "; paths, data URIs and objects with 'path', 'url', 'bytes' or 'base64' are understood");
 }
 
 Status read_image_list(const Json& value, const std::string& key, std::vector<RecordMedium>& images) {
-  if (!value.is_array()) {
-    if (value.is_string() || value.is_object() || value.is_binary()) return read_image(value, key, images);
+  if (!value.is_array() && !value.is_string() && !value.is_object() && !value.is_binary())
     return wrong_type(key, value, "a path or a list of paths");
-  }
-  for (const auto& item : value) TROUPE_RETURN_IF_ERROR(read_image(item, key, images));
+  const auto read = [&](const Json& item) -> Status {
+    if (item.is_object()) TROUPE_RETURN_IF_ERROR(refuse_image_settings(item, "key '" + key + "'"));
+    return read_image(item, key, images);
+  };
+  if (!value.is_array()) return read(value);
+  for (const auto& item : value) TROUPE_RETURN_IF_ERROR(read(item));
   return {};
 }
 
-bool holds_medium(const Json& value, const std::function<bool(const Json&)>& is_medium) {
-  if (value.is_array())
-    return std::any_of(value.begin(), value.end(), [&](const Json& v) { return holds_medium(v, is_medium); });
-  if (!value.is_object()) return is_medium(value);
-  return std::any_of(value.begin(), value.end(), [&](const Json& v) { return v.is_binary() && is_medium(v); }) ||
-         (value.contains("path") && holds_medium(value.at("path"), is_medium));
+Status refuse_image_settings(const Json& object, const std::string& where) {
+  for (const char* key : kSizeSettings)
+    if (const auto found = object.find(key); found != object.end() && !found->is_null())
+      return invalid_argument(where + " has an image with '" + key +
+                              "', which is not read; valid: data.min_pixels and data.max_pixels in the spec");
+  return {};
 }
 
-std::string_view bytes_of(const Json& binary) {
-  const auto& bytes = binary.get_binary();
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-bool looks_like_picture(const Json& value) {
-  return holds_medium(value, [](const Json& v) {
-    if (v.is_binary()) return read_image_header(bytes_of(v)).ok();
-    return v.is_string() && is_picture_name(v.get_ref<const std::string&>());
-  });
+Status refuse_both(const std::string& media, const std::string& key) {
+  return invalid_argument("has " + media + " in parts of its turns and under '" + key + "' too; valid: one of the two");
 }
 
 Result<float> read_weight(const Json& value, const std::string& where) {

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <functional>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "actors/data/record.h"
@@ -25,27 +24,31 @@ struct Found {
   explicit operator bool() const { return value != nullptr; }
 };
 
-/// null, "" and [].
+/// null, "", [] and a list of nulls.
 bool is_empty(const Json& value);
-/// The column's value where it holds something.
-Found present(const Json& object, Column column, const RecordSpelling& spelling);
+/// Also objects and lists of nothing else, and a text of nothing but JSON's "[]", "{}" or "null".
+bool holds_nothing(const Json& value);
+/// The column's value where it holds something. InvalidArgument where two of its keys hold different ones.
+Result<Found> present(const Json& object, Column column, const RecordSpelling& spelling);
+/// Whether the spec gives this key a meaning of its own.
+bool named_by_spec(const std::string& key, const RecordSpelling& spelling);
 /// A value as a message shows it: in quotes, cut short.
 std::string quoted(std::string s);
 Status wrong_type(const std::string& key, const Json& value, const char* understood);
 
-/// A string that may be missing.
-Status read_string(const Found& found, std::string& out);
-/// An item of a list of images: a path, bytes, or an object with `path` or with `bytes`, which in JSON are in base64.
+/// An item of a list of images: a path, bytes, or an object with `path` or `url`, or with `bytes` or `base64`, which in
+/// JSON are both in base64.
 Status read_image(const Json& item, const std::string& key, std::vector<RecordMedium>& images);
 /// One image or a list of them.
 Status read_image_list(const Json& value, const std::string& key, std::vector<RecordMedium>& images);
-/// Whether a value is a medium, or a list, or an object with bytes or a `path`, that holds one. `is_medium` judges
-/// words and bytes.
-bool holds_medium(const Json& value, const std::function<bool(const Json&)>& is_medium);
-/// Of a binary value.
-std::string_view bytes_of(const Json& binary);
-/// A name of a picture's file, the bytes of a picture, or a list or an object that holds one.
-bool looks_like_picture(const Json& value);
+/// Keys beside an image or a video that would change how large it is seen.
+inline constexpr std::array<const char*, 4> kSizeSettings{"min_pixels", "max_pixels", "resized_height",
+                                                          "resized_width"};
+/// InvalidArgument when one of them stands beside an image; begins with `where`.
+Status refuse_image_settings(const Json& object, const std::string& where);
+/// InvalidArgument: the turns' parts name `media` themselves, and so does the record's list under `key`, whose first
+/// ones the parts without one would take.
+Status refuse_both(const std::string& media, const std::string& key);
 /// What a value says of how much an answer counts: true is 1, false 0. InvalidArgument begins with `where`.
 Result<float> read_weight(const Json& value, const std::string& where);
 

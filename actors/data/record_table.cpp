@@ -1,7 +1,6 @@
 #include "actors/data/record_table.h"
 
 #include <array>
-#include <utility>
 
 namespace troupe {
 namespace {
@@ -27,7 +26,7 @@ const std::vector<ColumnRow>& columns() {
       {Column::kWeight, "weight", {"loss", "loss_scale", "weight"}},
       {Column::kRecordWeight, "record_weight", {}},
       {Column::kVideos, "videos", {"video", "videos"}},
-      {Column::kFps, "fps", {"fps"}},
+      {Column::kFps, "fps", {"fps", "sample_fps"}},
   };
   return table;
 }
@@ -48,10 +47,25 @@ const std::vector<SpeakerRow>& speakers() {
   return table;
 }
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kRefused{{
+struct RefusedRow {
+  std::string_view key, why;
+  bool turns_only = false;  // in a record the word may be a label
+};
+
+constexpr std::string_view kCall = "is not read: write calls into the words of the answer",
+                           kThought = "is not read: write thoughts into the words of the answer";
+constexpr std::array<RefusedRow, 20> kRefused{{
     {"audio", "is not read yet; images, videos and text are"},
     {"audios", "is not read yet; images, videos and text are"},
     {"tools", "is not read yet: tool descriptions would have to be written into the system turn"},
+    {"functions", "is not read yet: tool descriptions would have to be written into the system turn"},
+    {"tool_calls", kCall},
+    {"function_call", kCall},
+    {"reasoning_content", kThought},
+    {"reasoning", kThought, true},
+    {"thinking", kThought, true},
+    {"thought", kThought, true},
+    {"train_detail", "is not read: 'weight' says what a whole answer counts", true},
     {"objects", "is not read yet: boxes would have to be written into the text"},
     {"chosen", "is of preference data, which is not trained"},
     {"rejected", "is of preference data, which is not trained"},
@@ -89,10 +103,10 @@ std::vector<std::string> keys_of(Column column, const RecordSpelling& spelling) 
 }
 
 std::set<std::string> known_keys(const RecordSpelling& spelling) {
-  std::set<std::string> keys{"type", "text", "image", "image_url", "url", "path", "bytes"};  // of a part, of a picture
+  std::set<std::string> keys{"type", "text", "image", "image_url", "url", "path", "bytes", "base64"};  // of a part
   for (const auto& row : columns())
     for (const auto& key : keys_of(row.column, spelling)) keys.insert(key);
-  for (const auto& [refused, why] : kRefused) keys.emplace(refused);
+  for (const auto& row : kRefused) keys.emplace(row.key);
   return keys;
 }
 
@@ -116,9 +130,9 @@ std::string speaker_words(const RecordSpelling& spelling) {
   return text;
 }
 
-std::string_view refusal_of_key(const std::string& key) {
-  for (const auto& [refused, why] : kRefused)
-    if (key == refused) return why;
+std::string_view refusal_of_key(const std::string& key, KeyPlace place) {
+  for (const auto& row : kRefused)
+    if (key == row.key && (place == KeyPlace::kTurn || !row.turns_only)) return row.why;
   return {};
 }
 

@@ -43,6 +43,7 @@ SpeakerWord speaker_of(const std::string& word, const RecordSpelling& spelling);
 /// The words that name a speaker in this source, for messages.
 std::string speaker_words(const RecordSpelling& spelling);
 /// Why a key that would change what is trained is refused when it holds something; empty: the key is not of that kind.
-std::string_view refusal_of_key(const std::string& key);
+enum class KeyPlace { kRecord, kTurn };
+std::string_view refusal_of_key(const std::string& key, KeyPlace place);
 
 }  // namespace troupe

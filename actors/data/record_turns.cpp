@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "actors/data/placeholders.h"
 #include "actors/data/record_fields.h"
-#include "actors/data/record_videos.h"
+#include "actors/data/record_parts.h"
+#include "actors/data/turn_marks.h"
 
 namespace troupe {
 namespace {
@@ -17,16 +17,15 @@ class TurnReader {
       : object_(object), spelling_(spelling), record_(record) {}
 
   Status read() {
-    std::string system;
-    TROUPE_RETURN_IF_ERROR(read_string(present(object_, Column::kSystem, spelling_), system));
+    TROUPE_ASSIGN(const std::string system, read_string(Column::kSystem));
     if (!system.empty()) record_.turns.push_back({Role::kSystem, system});
-    std::vector<std::string> held;
+    TROUPE_ASSIGN(const Found list, present(object_, Column::kTurns, spelling_));
+    if (list) return read_turn_list(list, !system.empty());
+    TROUPE_ASSIGN(const Found asked, present(object_, Column::kQuestion, spelling_));
+    TROUPE_ASSIGN(const Found answered, present(object_, Column::kAnswer, spelling_));
+    if (asked || answered) return read_columns();
     for (const auto& key : keys_of(Column::kTurns, spelling_))
-      if (object_.contains(key)) held.push_back(key);
-    if (held.size() > 1) return invalid_argument("has both '" + held[0] + "' and '" + held[1] + "'");
-    if (held.size() == 1) return read_turn_list(held[0]);
-    if (present(object_, Column::kQuestion, spelling_) || present(object_, Column::kAnswer, spelling_))
-      return read_columns();
+      if (object_.contains(key)) return invalid_argument("'" + key + "' is empty");
     const auto turns = keys_of(Column::kTurns, spelling_), question = keys_of(Column::kQuestion, spelling_),
                answer = keys_of(Column::kAnswer, spelling_);
     return invalid_argument(
@@ -35,12 +34,62 @@ class TurnReader {
   }
 
  private:
-  Status read_turn_list(const std::string& key) {
-    const Json& list = object_.at(key);
-    if (is_empty(list)) return invalid_argument("'" + key + "' is empty");
+  /// `system`: whether a key beside the list has the system's words.
+  Status read_turn_list(const Found& found, bool system) {
+    const Json& list = *found.value;
     if (!list.is_array())
-      return invalid_argument("'" + key + "' is a " + std::string(list.type_name()) + ", not a list of turns");
-    for (size_t i = 0; i < list.size(); ++i) TROUPE_RETURN_IF_ERROR(read_turn(list[i], i + 1));
+      return invalid_argument("'" + found.key + "' is a " + std::string(list.type_name()) + ", not a list of turns");
+    TROUPE_RETURN_IF_ERROR(refuse_columns_beside(found.key));
+    for (size_t i = 0; i < list.size(); ++i) {
+      TROUPE_RETURN_IF_ERROR(read_turn(list[i], i + 1));
+      if (system && record_.turns.back().role == Role::kSystem)
+        return invalid_argument("has the key '" + keys_of(Column::kSystem, spelling_)[0] + "' and turn " +
+                                std::to_string(i + 1) + " is the system's too; valid: one of them");
+    }
+    return {};
+  }
+
+  /// A question or an answer in columns beside a list of turns would be lost, unless the spec says where the turns are.
+  Status refuse_columns_beside(const std::string& turns) const {
+    for (const auto column : {Column::kQuestion, Column::kInput, Column::kAnswer, Column::kHistory})
+      for (const auto& key : keys_of(column, spelling_))
+        if (const auto found = object_.find(key);
+            found != object_.end() && !holds_nothing(*found) &&
+            (spelling_.columns.count("turns") == 0 || named_by_spec(key, spelling_)))
+          return invalid_argument("has both '" + turns + "' and '" + key +
+                                  "'; a list of turns stands alone, or the spec says columns: {turns: " + turns + "}");
+    return {};
+  }
+
+  /// Keys that would change what is trained, and media, which belong into parts or into the record's lists.
+  Status refuse_keys(const Json& turn, const std::string& where) const {
+    for (const auto& [key, value] : turn.items())
+      if (const auto why = refusal_of_key(key, KeyPlace::kTurn);
+          !why.empty() && !holds_nothing(value) && !named_by_spec(key, spelling_))
+        return invalid_argument(where + ": key '" + key + "' " + std::string(why));
+    for (const auto column : {Column::kImages, Column::kVideos})
+      for (const auto& key : keys_of(column, spelling_))
+        if (const auto found = turn.find(key); found != turn.end() && !holds_nothing(*found))
+          return invalid_argument(where + ": key '" + key + "' is not read there; valid: '" + key +
+                                  "' of the record, or a part of the turn's words");
+    return {};
+  }
+
+  /// A turn in both spellings must say the same in them.
+  Status refuse_other_spelling(const Json& turn, Role role, const Json& words, const std::string& where) const {
+    for (const auto& key : keys_of(Column::kRole, spelling_)) {
+      const auto other = turn.find(key);
+      if (other == turn.end() || !other->is_string()) continue;
+      const auto word = speaker_of(other->get_ref<const std::string&>(), spelling_);
+      if (word.known && word.role != role)
+        return invalid_argument(where + " is by a " + role_name(role) + " and by '" + key + "': " + quoted(*other));
+    }
+    for (const auto& key : keys_of(Column::kContent, spelling_)) {
+      const auto other = turn.find(key);
+      if (other == turn.end() || is_empty(*other) || !(other->is_string() || other->is_array())) continue;
+      if (*other != words)
+        return invalid_argument(where + ": '" + key + "' differs from the turn's words under its other name");
+    }
     return {};
   }
 
@@ -49,10 +98,11 @@ class TurnReader {
     const std::string where = "turn " + std::to_string(number);
     if (!turn.is_object())
       return invalid_argument(where + " is a " + std::string(turn.type_name()) + ", not an object");
+    TROUPE_RETURN_IF_ERROR(refuse_keys(turn, where));
     const auto role_keys = keys_of(Column::kRole, spelling_), text_keys = keys_of(Column::kContent, spelling_);
     size_t pair = 0;
     for (size_t i = role_keys.size(); i-- > 0;)
-      if (turn.contains(role_keys[i])) pair = i;
+      if (turn.contains(role_keys[i]) && !turn.at(role_keys[i]).is_null()) pair = i;
     const auto& role_key = role_keys[pair];
     const auto& text_key = text_keys[std::min(pair, text_keys.size() - 1)];
     const auto role = turn.find(role_key), text = turn.find(text_key);
@@ -63,9 +113,10 @@ class TurnReader {
                               " are understood");
     if (text == turn.end()) return invalid_argument(where + " has no '" + text_key + "'");
     Turn out{word.role, {}};
-    TROUPE_RETURN_IF_ERROR(read_turn_weight(turn, where, out));
+    TROUPE_RETURN_IF_ERROR(refuse_other_spelling(turn, word.role, *text, where));
+    TROUPE_RETURN_IF_ERROR(read_turn_marks(turn, spelling_, where, out));
     if (text->is_array() && !text->empty()) {
-      TROUPE_RETURN_IF_ERROR(read_parts(*text, where, out));
+      TROUPE_RETURN_IF_ERROR(read_parts(*text, where, out, record_));
     } else if (!text->is_string()) {
       return invalid_argument(where + ": '" + text_key + "' is a " + text->type_name() +
                               "; a string or a list of parts is understood");
@@ -76,54 +127,9 @@ class TurnReader {
     return {};
   }
 
-  /// What an answer's tokens count in the loss: 1, which is what holds without a word about it, or any other weight.
-  Status read_turn_weight(const Json& turn, const std::string& where, Turn& out) {
-    Found first;
-    for (const auto& key : keys_of(Column::kWeight, spelling_)) {
-      const auto found = turn.find(key);
-      if (found == turn.end() || found->is_null()) continue;
-      TROUPE_ASSIGN(const float weight, read_weight(*found, where + ": '" + key + "'"));
-      if (first && out.weight != weight)
-        return invalid_argument(where + ": '" + first.key + "' and '" + key + "' differ");
-      out.weight = weight;
-      first = {key, &*found};
-    }
-    if (first && out.weight > 0 && out.role != Role::kAssistant)
-      return invalid_argument(where + ": '" + first.key + "' asks to learn a turn of the " + role_name(out.role) +
-                              ", but only answers are learned");
-    return {};
-  }
-
-  /// Words written as a list of parts: {"type": "text", "text": ...}, {"type": "image", "image": PATH} and the same of
-  /// a video.
-  Status read_parts(const Json& parts, const std::string& where, Turn& turn) {
-    for (const auto& part : parts) {
-      const std::string type =
-          part.is_object() && part.contains("type") && part["type"].is_string() ? part["type"].get<std::string>() : "";
-      if (type == "text" && part.contains("text") && part["text"].is_string()) {
-        turn.text += part["text"].get<std::string>();
-      } else if (type == "image" || type == "image_url") {
-        if (turn.role != Role::kUser) return invalid_argument(where + " holds an image, but only questions may");
-        turn.text += kImagePlaceholder;
-        const auto image = part.find(type);
-        if (image == part.end() || image->is_null()) continue;  // the record's list of images has it
-        const Json& path = image->is_object() && image->contains("url") ? image->at("url") : *image;
-        TROUPE_RETURN_IF_ERROR(read_image(path, where + "." + type, record_.images));
-      } else if (type == "video" || type == "video_url") {
-        if (turn.role != Role::kUser) return invalid_argument(where + " holds a video, but only questions may");
-        turn.text += kVideoPlaceholder;
-        TROUPE_RETURN_IF_ERROR(read_video_part(part, type, where, record_.videos));
-      } else {
-        return invalid_argument(where + " has a part of type " + quoted(type) +
-                                "; text, image, image_url, video and video_url are understood");
-      }
-    }
-    return {};
-  }
-
   /// A question and an answer in columns of their own, with earlier pairs in `history`.
   Status read_columns() {
-    const auto history = present(object_, Column::kHistory, spelling_);
+    TROUPE_ASSIGN(const Found history, present(object_, Column::kHistory, spelling_));
     if (history && !history.value->is_array()) return wrong_type(history.key, *history.value, "a list of pairs");
     for (const auto& pair : history ? *history.value : Json::array()) {
       if (!pair.is_array() || pair.size() != 2 || !pair[0].is_string() || !pair[1].is_string())
@@ -131,10 +137,9 @@ class TurnReader {
       record_.turns.push_back({Role::kUser, pair[0].get<std::string>()});
       record_.turns.push_back({Role::kAssistant, pair[1].get<std::string>()});
     }
-    std::string question, input, answer;
-    TROUPE_RETURN_IF_ERROR(read_string(present(object_, Column::kQuestion, spelling_), question));
-    TROUPE_RETURN_IF_ERROR(read_string(present(object_, Column::kInput, spelling_), input));
-    TROUPE_RETURN_IF_ERROR(read_string(present(object_, Column::kAnswer, spelling_), answer));
+    TROUPE_ASSIGN(const std::string question, read_string(Column::kQuestion));
+    TROUPE_ASSIGN(const std::string input, read_string(Column::kInput));
+    TROUPE_ASSIGN(const std::string answer, read_string(Column::kAnswer));
     if (question.empty() && input.empty())
       return invalid_argument("has no question; key '" + keys_of(Column::kQuestion, spelling_)[0] + "' is empty");
     const bool answered = std::any_of(answer_keys_.begin(), answer_keys_.end(), [&](const auto& key) {
@@ -143,6 +148,14 @@ class TurnReader {
     record_.turns.push_back({Role::kUser, question + (question.empty() || input.empty() ? "" : "\n") + input});
     if (answered) record_.turns.push_back({Role::kAssistant, answer});
     return {};
+  }
+
+  /// Empty when it is missing.
+  Result<std::string> read_string(Column column) const {
+    TROUPE_ASSIGN(const Found found, present(object_, column, spelling_));
+    if (!found) return std::string();
+    if (!found.value->is_string()) return wrong_type(found.key, *found.value, "a string").error();
+    return found.value->get<std::string>();
   }
 
   const Json& object_;

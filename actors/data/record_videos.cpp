@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "actors/data/media_names.h"
 #include "actors/data/placeholders.h"
 #include "actors/data/record_fields.h"
-#include "actors/video/container.h"
 
 namespace troupe {
 namespace {
@@ -79,7 +77,8 @@ Status read_video_list(const Json& value, const std::string& key, std::vector<Re
 Status read_rates(const Json& object, const RecordSpelling& spelling, std::vector<RecordVideo>& videos) {
   const auto without = [](const RecordVideo& v) { return !v.is_file() && v.fps == 0; };
   const bool frames = std::any_of(videos.begin(), videos.end(), without);
-  const Found found = frames ? present(object, Column::kFps, spelling) : Found();
+  if (!frames) return {};
+  TROUPE_ASSIGN(const Found found, present(object, Column::kFps, spelling));
   if (!found) return {};
   const std::string where = "key '" + found.key + "'";
   if (found.value->is_array() && found.value->size() != videos.size())
@@ -94,33 +93,20 @@ Status read_rates(const Json& object, const RecordSpelling& spelling, std::vecto
 
 }  // namespace
 
-Status read_video_part(const nlohmann::json& part, const std::string& type, const std::string& where,
+Status read_part_video(const Json& part, const Json* value, const std::string& where, const std::string& key,
                        std::vector<RecordVideo>& videos) {
-  const auto value = part.find(type);
-  if (value == part.end() || value->is_null()) return read_beside(part, where, nullptr);  // the record's list has it
-  const Json& video = value->is_object() && value->contains("url") ? value->at("url") : *value;
-  TROUPE_RETURN_IF_ERROR(read_video(video, where + "." + type, videos));
+  if (value == nullptr) return read_beside(part, where, nullptr);
+  TROUPE_RETURN_IF_ERROR(read_video(*value, where + "." + key, videos));
   return read_beside(part, where, &videos.back());
 }
 
 Status read_videos(const nlohmann::json& object, const RecordSpelling& spelling, Record& record) {
-  Found first;
+  TROUPE_ASSIGN(const Found found, present(object, Column::kVideos, spelling));
   std::vector<RecordVideo> listed;
-  for (const auto& key : keys_of(Column::kVideos, spelling)) {
-    const auto found = object.find(key);
-    if (found == object.end() || is_empty(*found)) continue;
-    if (first && *first.value != *found)
-      return invalid_argument("has both '" + first.key + "' and '" + key + "', and they differ");
-    if (!first) TROUPE_RETURN_IF_ERROR(read_video_list(*found, key, listed));
-    first = {key, &*found};
-  }
-  if (!listed.empty() || !record.videos.empty())
-    for (const char* key : {"nframes", "video_start", "video_end"})  // the plainer words may be labels
-      if (const auto set = object.find(key); set != object.end() && !is_empty(*set))
-        return invalid_argument(std::string("key '") + key + "' stands beside a video and is not read; valid: fps");
-  TROUPE_RETURN_IF_ERROR(read_rates(object, spelling, listed.empty() ? record.videos : listed));
+  if (found) TROUPE_RETURN_IF_ERROR(read_video_list(*found.value, found.key, listed));
+  if (!listed.empty() && !record.videos.empty()) return refuse_both("videos", found.key);
   record.videos.insert(record.videos.end(), listed.begin(), listed.end());
-  return {};
+  return read_rates(object, spelling, record.videos);
 }
 
 void bind_image_placeholders_to_videos(Record& record) {
@@ -132,15 +118,6 @@ void bind_image_placeholders_to_videos(Record& record) {
     for (auto p = find_placeholder(turn.text, 0); p.found(); p = find_placeholder(turn.text, p.at + 1))
       if (!p.video) turn.text.replace(p.at, kImagePlaceholder.size(), kVideoPlaceholder);
   }
-}
-
-bool looks_like_video(const Json& value) {
-  return holds_medium(value, [](const Json& v) {
-    if (v.is_binary()) return looks_like_video_data(bytes_of(v));
-    if (!v.is_string()) return false;
-    const std::string_view name = v.get_ref<const std::string&>();
-    return is_video_name(name.substr(0, name.find_first_of("?#")));  // what follows belongs to an address
-  });
 }
 
 }  // namespace troupe

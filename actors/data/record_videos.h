@@ -13,19 +13,16 @@ namespace troupe {
 inline constexpr const char* kHowFramesAreWritten =
     "a video of frames is written as a list of them inside of the list of videos";
 
-/// One video as a part of a turn: `part` has the value under `type` ("video" or "video_url"), and how many frames a
-/// second beside it. InvalidArgument begins with `where`, also for settings of a
-/// video that are not read. Nothing is added when the part does not name it.
-Status read_video_part(const nlohmann::json& part, const std::string& type, const std::string& where,
-                       std::vector<RecordVideo>& videos);
+/// One video as a part of a turn: `value` is what names it, under `key` of the part or the part itself, and how many
+/// frames a second may stand beside it. Null: the record's list has it, and nothing is added. InvalidArgument begins
+/// with `where`, also for settings of a video that are not read.
+Status read_part_video(const nlohmann::json& part, const nlohmann::json* value, const std::string& where,
+                       const std::string& key, std::vector<RecordVideo>& videos);
 
-/// The record's list of videos, with the frames a second of those that are lists of frames, behind those of its parts.
+/// The record's list of videos, with the frames a second of those that are lists of frames, where its parts name none.
 Status read_videos(const nlohmann::json& object, const RecordSpelling& spelling, Record& record);
 
 /// In a record with videos and without images `<image>` may stand for a video; such placeholders become `<video>`.
 void bind_image_placeholders_to_videos(Record& record);
-
-/// A name of a video's file, the bytes of one, or a list or an object that holds one.
-bool looks_like_video(const nlohmann::json& value);
 
 }  // namespace troupe

@@ -54,8 +54,8 @@ class SettingsText {
 }  // namespace
 
 Result<std::array<int64_t, 2>> pixel_bounds(const DataSpec& data, const ProcessorConfig& processor) {
-  const int64_t least = data.min_pixels ? *data.min_pixels : processor.min_pixels.value_or(56 * 56);
-  const int64_t most = data.max_pixels ? *data.max_pixels : processor.max_pixels.value_or(28 * 28 * 1280);
+  const int64_t least = data.min_pixels ? *data.min_pixels : processor.min_pixels.value_or(kDefaultImageMinPixels);
+  const int64_t most = data.max_pixels ? *data.max_pixels : processor.max_pixels.value_or(kDefaultImageMaxPixels);
   if (least < 0 || most <= 0 || least > most) {
     const char* key = data.max_pixels ? "key 'data.max_pixels': " : data.min_pixels ? "key 'data.min_pixels': " : "";
     const auto from = [](bool spec, bool folder) {

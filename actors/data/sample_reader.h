@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "actors/data/chat_form.h"
-#include "actors/data/processor_config.h"
 #include "actors/data/record.h"
 #include "actors/data/record_blocks.h"
 #include "actors/data/video_reader.h"
@@ -18,6 +17,7 @@
 #include "base/data/sample_index.h"
 #include "base/mapped_file.h"
 #include "base/model/model_config.h"
+#include "base/model/processor_config.h"
 
 namespace troupe {
 

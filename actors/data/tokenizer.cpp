@@ -105,6 +105,11 @@ Result<std::unique_ptr<ByteLevelBpe>> read_model(const Json& model,
       return invalid_argument(std::string("model.") + key + " is not understood");
   if (model.value("ignore_merges", false)) return invalid_argument("model.ignore_merges is not understood");
   if (model.value("byte_fallback", false)) return invalid_argument("model.byte_fallback is not understood");
+  const Json dropout = model.value("dropout", Json());
+  if (!dropout.is_null() && dropout != 0)
+    return invalid_argument("model.dropout is " + dropout.dump() +
+                            ", which cuts the same text in other ways each time; "
+                            "valid: null, 0");
   for (const auto& [spelling, id] : model.at("vocab").items())
     TROUPE_RETURN_IF_ERROR(add_token("model.vocab: token", spelling, id, vocabulary, spellings));
   std::vector<ByteLevelBpe::Merge> merges;

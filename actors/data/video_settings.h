@@ -2,10 +2,10 @@
 
 #include <optional>
 
-#include "actors/data/processor_config.h"
 #include "actors/video/frame_sampling.h"
 #include "base/config/job_spec.h"
 #include "base/model/model_config.h"
+#include "base/model/processor_config.h"
 #include "base/result.h"
 
 namespace troupe {

@@ -7,8 +7,8 @@
 
 #include "actors/images/image_file.h"
 #include "actors/images/image_size.h"
-#include "actors/images/pixel_values.h"
 #include "base/model/model_config.h"
+#include "base/model/pixel_values.h"
 
 namespace troupe {
 

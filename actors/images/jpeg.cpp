@@ -18,6 +18,8 @@ namespace {
 
 constexpr int kMaxScans = 500;  // of a progressive file; each costs a pass over the whole picture
 
+constexpr std::string_view kXmpMark("http://ns.adobe.com/xap/1.0/\0", 29);
+
 bool is_frame(uint32_t marker) {
   return marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC;
 }
@@ -48,6 +50,26 @@ int components_of(std::string_view s) {
     return !is_frame(marker) && marker != 0xDA;
   });
   return components;
+}
+
+// What decoding of arithmetic codes needs is left out of some builds of libjpeg.
+#ifdef D_ARITH_CODING_SUPPORTED
+constexpr bool kArithmetic = true;
+#else
+constexpr bool kArithmetic = false;
+#endif
+
+/// What a frame header states that libjpeg does not read; empty for the rest.
+std::string foreign_kind(uint32_t marker, std::string_view frame) {
+  if ((marker & 3) == 3) return "a lossless JPEG";
+  if ((marker & 7) >= 5) return "a hierarchical JPEG";
+  if (marker >= 0xC9 && !kArithmetic) return "a JPEG of arithmetic codes";
+  if (const uint32_t bits = bytes::at(frame, 0); bits != 8)
+    return "a JPEG of " + std::to_string(bits) + " bits a sample";
+  const uint32_t components = bytes::at(frame, 5);
+  if (components != 1 && components != 3 && components != 4)
+    return "a JPEG of " + std::to_string(components) + " components";
+  return "";
 }
 
 /// libjpeg's handlers with a way back into our code.
@@ -124,14 +146,17 @@ void to_rgb(std::vector<uint8_t>& cmyk) {
 Result<ImageHeader> jpeg_header(std::string_view file) {
   ImageHeader header{ImageType::kJpeg, 0, 0, 1};
   size_t scan = 0;
-  bool oriented = false;
+  std::string foreign;
+  std::string_view exif, xmp;
   for_each_segment(file, [&](uint32_t marker, std::string_view body, size_t at) {
     if (is_frame(marker)) {
       header.stored_height = bytes::be16(body, 1);
       header.stored_width = bytes::be16(body, 3);
-    } else if (marker == 0xE1 && !oriented && body.starts_with(std::string_view("Exif\0\0", 6))) {
-      header.orientation = exif_orientation(body);
-      oriented = true;
+      foreign = foreign_kind(marker, body);
+    } else if (marker == 0xE1 && exif.empty() && body.starts_with(std::string_view("Exif\0\0", 6))) {
+      exif = body;
+    } else if (marker == 0xE1 && body.starts_with(kXmpMark)) {
+      xmp = body.substr(kXmpMark.size());
     }
     if (marker == 0xDA) scan = at;
     return marker != 0xDA && marker != 0xD9;
@@ -141,6 +166,8 @@ Result<ImageHeader> jpeg_header(std::string_view file) {
   const size_t end = file.rfind("\xFF\xD9");
   if (scan == 0 || end == std::string_view::npos || end < scan)
     return invalid_argument("is a JPEG that is cut off or whose header is damaged");
+  if (!foreign.empty()) return invalid_argument("is " + foreign + "; that is not read");
+  header.orientation = stated_orientation(exif, xmp);
   return header;
 }
 

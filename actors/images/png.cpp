@@ -9,6 +9,7 @@
 #include "actors/images/codecs.h"
 #include "actors/images/exif.h"
 #include "actors/images/pixel_forms.h"
+#include "actors/images/png_text.h"
 
 namespace troupe::codecs {
 namespace {
@@ -59,16 +60,54 @@ bool fill(png_structp png, png_infop info, png_bytepp rows, size_t row_bytes) {
   return true;
 }
 
+/// Whether the format has such pictures. `head`: the body of IHDR.
+bool is_known_form(std::string_view head) {
+  const uint32_t bits = bytes::at(head, 8), colour = bytes::at(head, 9);
+  const bool small = bits == 1 || bits == 2 || bits == 4, large = bits == 16;
+  const bool depth = bits == 8 || (colour == 0 && (small || large)) || (colour == 3 && small) || (colour != 3 && large);
+  const bool known = colour == 0 || colour == 2 || colour == 3 || colour == 4 || colour == 6;
+  return known && depth && bytes::at(head, 10) == 0 && bytes::at(head, 11) == 0 && bytes::at(head, 12) <= 1;
+}
+
+/// What a PNG's chunks say of its orientation; of several the last counts, and "eXIf" before texts.
+class Metadata {
+ public:
+  void add(const PngChunk& chunk) {
+    if (chunk.type == "eXIf") exif_ = chunk.body;
+    const auto key = png_text_key(chunk);
+    if (key == "Raw profile type exif") profile_ = chunk;
+    if (key == "XML:com.adobe.xmp") xmp_ = chunk;
+  }
+  /// Inflates two texts at most, however many the file has.
+  int orientation() const {
+    return stated_orientation(exif_.empty() ? raw_profile(png_text(profile_)) : std::string(exif_), png_text(xmp_));
+  }
+
+ private:
+  std::string_view exif_;
+  PngChunk profile_, xmp_;
+};
+
 }  // namespace
 
 Result<ImageHeader> png_header(std::string_view file) {
   ImageHeader header{ImageType::kPng, bytes::be32(file, 16), bytes::be32(file, 20), 1};
+  const auto head = bytes::part(file, 16, 13);
+  Metadata metadata;
   for (size_t at = 8; at + 12 <= file.size();) {
     const size_t size = bytes::be32(file, at);
     const auto type = bytes::part(file, at + 4, 4);
     if (at + 12 + size > file.size()) break;
-    if (type == "eXIf") header.orientation = exif_orientation(file.substr(at + 8, size));
-    if (type == "IEND") return header;
+    metadata.add({type, file.substr(at + 8, size)});
+    if (type == "IEND") {
+      if (!is_known_form(head))
+        return invalid_argument("is a PNG of colour type " + std::to_string(bytes::at(head, 9)) + " with " +
+                                std::to_string(bytes::at(head, 8)) +
+                                " bits a sample, or of another method than "
+                                "the format has; that is not read");
+      header.orientation = metadata.orientation();
+      return header;
+    }
     at += 12 + size;
   }
   return invalid_argument("is a PNG that is cut off");

@@ -10,9 +10,12 @@
 
 #include "actors/images/byte_reader.h"
 #include "actors/images/codecs.h"
+#include "actors/images/exif.h"
 
 namespace troupe::codecs {
 namespace {
+
+constexpr uint64_t kMostExtraSamples = 64;  // of which alpha is looked for
 
 /// The first directory of a classic or a big TIFF file.
 class Directory {
@@ -42,6 +45,17 @@ class Directory {
            : width == 2 ? file_.u16(where)
            : width == 4 ? file_.u32(where)
                         : file_.u64(where);
+  }
+  /// A tag's bytes; empty when it is missing, of another type or not in the file.
+  std::string_view text(uint32_t tag) const {
+    const auto entry = find(tag);
+    const uint32_t type = entry ? file_.u16(*entry + 2) : 0;
+    const uint64_t size = entry ? count(*entry) : 0, in_place = big_ ? 8 : 4;
+    if ((type != 1 && type != 7) || size <= in_place) return {};
+    const size_t field = *entry + (big_ ? 12 : 8);
+    const uint64_t at = big_ ? file_.u64(field) : file_.u32(field), end = file_.data.size();
+    if (at > end || size > end - at) return {};
+    return file_.data.substr(static_cast<size_t>(at), static_cast<size_t>(size));
   }
   uint64_t count_of(uint32_t tag) const {
     const auto entry = find(tag);
@@ -127,22 +141,68 @@ File open(Source& source) {
       TIFFClose};
 }
 
-/// Whether the fourth sample is alpha. A file that leaves its meaning open is taken to have none.
-bool has_alpha(TIFF* file) {
-  uint16_t count = 0;
-  const uint16_t* kinds = nullptr;
-  return TIFFGetField(file, TIFFTAG_EXTRASAMPLES, &count, &kinds) == 1 && count > 0 &&
-         kinds[0] != EXTRASAMPLE_UNSPECIFIED;
+/// How colours and alpha come out of libtiff.
+enum class Alpha { kNone, kMultiplied, kStraight };
+
+/// What the file's ExtraSamples say. A file that leaves their meaning open is taken to have no alpha.
+Alpha stated_alpha(const Directory& directory) {
+  const uint64_t kind = directory.value(TIFFTAG_EXTRASAMPLES).value_or(EXTRASAMPLE_UNSPECIFIED);
+  return kind == EXTRASAMPLE_UNSPECIFIED  ? Alpha::kNone
+         : kind == EXTRASAMPLE_ASSOCALPHA ? Alpha::kMultiplied
+                                          : Alpha::kStraight;
 }
 
-/// Fills `raster` [height, width] in stored order; colours are multiplied by alpha where there is one.
-bool fill(TIFF* file, Source& source, std::vector<uint32_t>& raster, uint32_t width, uint32_t height) {
+bool is_grey(const Directory& directory) {
+  return directory.value(TIFFTAG_PHOTOMETRIC) == uint64_t{PHOTOMETRIC_MINISBLACK};
+}
+bool is_planar(const Directory& directory) {
+  return directory.value(TIFFTAG_PLANARCONFIG).value_or(PLANARCONFIG_CONTIG) == PLANARCONFIG_SEPARATE;
+}
+
+/// libtiff multiplies colours by straight alpha, but not the grey of interleaved samples.
+Alpha delivered_alpha(const Directory& directory) {
+  const Alpha stated = stated_alpha(directory);
+  const bool as_stored = is_grey(directory) && !is_planar(directory);
+  return stated == Alpha::kStraight && !as_stored ? Alpha::kMultiplied : stated;
+}
+
+/// Kinds that libtiff would take for others, or refuses without a word that helps; empty for the rest.
+std::string foreign_kind(const Directory& directory) {
+  const uint64_t bits = directory.value(TIFFTAG_BITSPERSAMPLE).value_or(1);
+  const uint64_t format = directory.value(TIFFTAG_SAMPLEFORMAT).value_or(SAMPLEFORMAT_UINT);
+  const uint64_t compression = directory.value(TIFFTAG_COMPRESSION).value_or(COMPRESSION_NONE);
+  if (format == SAMPLEFORMAT_IEEEFP) return "floating-point samples";
+  if (format == SAMPLEFORMAT_COMPLEXINT || format == SAMPLEFORMAT_COMPLEXIEEEFP) return "complex samples";
+  if (bits != 1 && bits != 2 && bits != 4 && bits != 8 && bits != 16) return std::to_string(bits) + "-bit samples";
+  if (format == SAMPLEFORMAT_INT && bits > 8) return "signed samples of " + std::to_string(bits) + " bits";
+  if (compression > UINT16_MAX || TIFFIsCODECConfigured(static_cast<uint16_t>(compression)) == 0)
+    return "compression " + std::to_string(compression);
+  const auto colours = directory.value(TIFFTAG_PHOTOMETRIC);
+  if (colours == uint64_t{PHOTOMETRIC_PALETTE} && directory.count_of(TIFFTAG_COLORMAP) == 0)
+    return "a palette that is missing";
+  for (uint64_t i = 1; i < directory.count_of(TIFFTAG_EXTRASAMPLES) && i < kMostExtraSamples; ++i)
+    if (directory.value(TIFFTAG_EXTRASAMPLES, i).value_or(EXTRASAMPLE_UNSPECIFIED) != EXTRASAMPLE_UNSPECIFIED)
+      return "alpha that is not the first extra sample";
+  const bool has_alpha_beside =
+      colours == uint64_t{PHOTOMETRIC_RGB} ||
+      (is_grey(directory) && bits == 8 && directory.value(TIFFTAG_SAMPLESPERPIXEL) == uint64_t{2});
+  if (stated_alpha(directory) != Alpha::kNone && !has_alpha_beside)
+    return "alpha beside other samples than RGB or 8-bit grey";
+  return "";
+}
+
+/// Begins to read; false with the reason in source.message.
+bool begin(TIFF* file, Source& source, TIFFRGBAImage& rgba) {
   char why[1024] = {};
+  if (TIFFRGBAImageOK(file, why) && TIFFRGBAImageBegin(&rgba, file, 1, why)) return true;
+  if (source.message[0] == '\0') std::snprintf(source.message, sizeof(source.message), "%s", why);
+  return false;
+}
+
+/// Fills `raster` [height, width] in stored order.
+bool fill(TIFF* file, Source& source, std::vector<uint32_t>& raster, uint32_t width, uint32_t height) {
   TIFFRGBAImage rgba{};
-  if (!TIFFRGBAImageOK(file, why) || !TIFFRGBAImageBegin(&rgba, file, 1, why)) {
-    std::snprintf(source.message, sizeof(source.message), "%s", why);
-    return false;
-  }
+  if (!begin(file, source, rgba)) return false;
   rgba.req_orientation = rgba.orientation;  // turned by us, as for every other type
   if (rgba.Bitdepth16To8 != nullptr)        // the high byte, where libtiff rounds
     for (unsigned v = 0; v < 65536; ++v) rgba.Bitdepth16To8[v] = static_cast<uint8_t>(v >> 8);
@@ -150,6 +210,26 @@ bool fill(TIFF* file, Source& source, std::vector<uint32_t>& raster, uint32_t wi
       rgba.width == width && rgba.height == height && TIFFRGBAImageGet(&rgba, raster.data(), width, height) == 1;
   TIFFRGBAImageEnd(&rgba);
   return good;
+}
+
+/// A sample on white, rounded to the nearest.
+uint8_t on_white(uint32_t sample, uint32_t alpha, Alpha form) {
+  if (form == Alpha::kNone) return static_cast<uint8_t>(sample);
+  if (form == Alpha::kMultiplied) return static_cast<uint8_t>(std::min(255u, sample + 255 - alpha));
+  return static_cast<uint8_t>((sample * alpha + 255 * (255 - alpha) + 127) / 255);
+}
+
+/// What the header states and no decoder here reads, so that it is known before a picture is wanted.
+Status check_kind(std::string_view file, const Directory& directory) {
+  if (const std::string kind = foreign_kind(directory); !kind.empty())
+    return invalid_argument("is a TIFF with " + kind + "; that is not read");
+  Source source{file, 0, {}};
+  const File tiff = open(source);
+  TIFFRGBAImage rgba{};
+  if (tiff == nullptr || !begin(tiff.get(), source, rgba))
+    return invalid_argument(std::string("is a TIFF that is not read: ") + source.message);
+  TIFFRGBAImageEnd(&rgba);
+  return {};
 }
 
 }  // namespace
@@ -162,8 +242,10 @@ Result<ImageHeader> tiff_header(std::string_view file) {
   constexpr uint64_t kMost = uint64_t{1} << 32;
   ImageHeader header{ImageType::kTiff, static_cast<int64_t>(std::min(*width, kMost)),
                      static_cast<int64_t>(std::min(*height, kMost)), 1};
-  const uint64_t orientation = directory.value(TIFFTAG_ORIENTATION).value_or(1);
-  if (orientation >= 1 && orientation <= 8) header.orientation = static_cast<int>(orientation);
+  const auto orientation = directory.value(TIFFTAG_ORIENTATION);
+  if (!orientation) header.orientation = stated_orientation("", directory.text(TIFFTAG_XMLPACKET));
+  if (orientation && *orientation >= 1 && *orientation <= 8) header.orientation = static_cast<int>(*orientation);
+  TROUPE_RETURN_IF_ERROR(check_kind(file, directory));
   return header;
 }
 
@@ -180,15 +262,12 @@ Status decode_tiff(std::string_view file, const ImageHeader& header, RgbImage& i
   if (!fill(tiff.get(), source, raster, static_cast<uint32_t>(header.stored_width),
             static_cast<uint32_t>(header.stored_height)))
     return why();
-  const bool alpha = has_alpha(tiff.get());
+  const Alpha alpha = delivered_alpha(Directory(file));
   image.pixels.resize(pixels * 3);
   uint8_t* out = image.pixels.data();
-  for (const uint32_t pixel : raster) {
-    const uint32_t light = alpha ? 255 - TIFFGetA(pixel) : 0;
-    *out++ = static_cast<uint8_t>(std::min(255u, TIFFGetR(pixel) + light));
-    *out++ = static_cast<uint8_t>(std::min(255u, TIFFGetG(pixel) + light));
-    *out++ = static_cast<uint8_t>(std::min(255u, TIFFGetB(pixel) + light));
-  }
+  for (const uint32_t pixel : raster)
+    for (const uint32_t sample : {TIFFGetR(pixel), TIFFGetG(pixel), TIFFGetB(pixel)})
+      *out++ = on_white(sample, TIFFGetA(pixel), alpha);
   return {};
 }
 

@@ -11,10 +11,10 @@
 namespace troupe::codecs {
 namespace {
 
-constexpr uint32_t kAnimated = 0x02;  // of the flags in VP8X
+constexpr uint32_t kAnimated = 0x02, kHasXmp = 0x04, kHasExif = 0x08;  // of the flags in VP8X
 
-bool is_animated(std::string_view file) {
-  return bytes::part(file, 12, 4) == "VP8X" && (bytes::at(file, 20) & kAnimated) != 0;
+bool has_flag(std::string_view file, uint32_t flag) {
+  return bytes::part(file, 12, 4) == "VP8X" && (bytes::at(file, 20) & flag) != 0;
 }
 
 Status decode_still(std::string_view file, const ImageHeader& header, RgbImage& image) {
@@ -58,6 +58,7 @@ Status decode_first_frame(std::string_view file, const ImageHeader& header, RgbI
 
 Result<ImageHeader> webp_header(std::string_view file) {
   ImageHeader header{ImageType::kWebp, 0, 0, 1};
+  std::string_view exif, xmp;
   const size_t end = size_t{bytes::le32(file, 4)} + 8;
   if (end > file.size()) return invalid_argument("is a WebP file that is cut off");
   for (size_t at = 12; at + 8 <= end;) {
@@ -73,16 +74,19 @@ Result<ImageHeader> webp_header(std::string_view file) {
       const uint32_t bits = bytes::le32(file, body + 1);
       header.stored_width = (bits & 0x3FFFu) + 1;
       header.stored_height = (bits >> 14 & 0x3FFFu) + 1;
-    } else if (type == "EXIF") {
-      header.orientation = exif_orientation(bytes::part(file, body, size));
+    } else if (type == "EXIF" && exif.empty() && has_flag(file, kHasExif)) {
+      exif = bytes::part(file, body, size);
+    } else if (type == "XMP " && xmp.empty() && has_flag(file, kHasXmp)) {
+      xmp = bytes::part(file, body, size);
     }
     at = body + size + (size & 1);
   }
+  header.orientation = stated_orientation(exif, xmp);
   return header;
 }
 
 Status decode_webp(std::string_view file, const ImageHeader& header, RgbImage& image) {
-  return is_animated(file) ? decode_first_frame(file, header, image) : decode_still(file, header, image);
+  return has_flag(file, kAnimated) ? decode_first_frame(file, header, image) : decode_still(file, header, image);
 }
 
 }  // namespace troupe::codecs

@@ -15,6 +15,7 @@
 #include "base/config/synthetic_shape.h"
 #include "base/json_text.h"
 #include "base/model/chat_template_files.h"
+#include "base/model/processor_config.h"
 #include "base/regular_file.h"
 #include "base/safetensors/model_folder.h"
 
@@ -286,6 +287,8 @@ void check_text_files(JobSpec& spec, const Section& model) {
   }
   if (!fs::exists(path + "/preprocessor_config.json", ec) && !fs::exists(path + "/processor_config.json", ec))
     spec.warnings.push_back(path + ": has no preprocessor_config.json; the original processor's defaults are used");
+  if (std::string warning = image_processor_warning(path); !warning.empty())
+    spec.warnings.push_back(std::move(warning));
   if (!fs::exists(path + "/generation_config.json", ec))
     spec.warnings.push_back(path + ": has no generation_config.json; the export will have none either");
   const Result<ChatTemplateFiles> templates = find_chat_templates(path);

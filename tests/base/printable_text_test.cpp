@@ -14,6 +14,11 @@ TEST_CASE("Control characters are spelt out, and all other text stays as it is")
   CHECK(printable("\xC2\xA0 \xE5\x9B\xBE \xC2", false) == "\xC2\xA0 \xE5\x9B\xBE \xC2");
 }
 
+TEST_CASE("What turns the direction of a line is spelt out, and letters that are written so are not") {
+  CHECK(printable("a\u202Ab\u202E\u2066c\u2069", true) == "a\\u202ab\\u202e\\u2066c\\u2069");
+  CHECK(printable("\u05D0\u2029\u202F\u2065\u206A \xE2\x80", false) == "\u05D0\u2029\u202F\u2065\u206A \xE2\x80");
+}
+
 TEST_CASE("Lines stay lines where a message may have several") {
   CHECK(printable("a\n\tb", true) == "a\n\tb");
   CHECK(printable("a\n\tb", false) == "a\\n\\tb");

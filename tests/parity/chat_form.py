@@ -91,6 +91,7 @@ CHATS = [
     [("user", ["<image>", "\nWhat is this?"]), ("assistant", " A cat.\n\nIt sleeps.\n"), ("user", ["And ", "<image>", "?"]), ("assistant", "  dog ")],
     [("system", ""), ("user", "\n\nlines first"), ("assistant", "1234 5.67")],
     [("user", ["<image>", "<image>", "And this?"]), ("assistant", ["<think>\nhm\n</think>\n\nTwo."]), ("user", " Sure?\n"), ("assistant", "Yes </think> <answer>")],
+    [("user", "Which?"), ("assistant", "\nThis one."), ("user", "And?"), ("assistant", "\n\nThat one.")],
     [("system", [" Be kind.\n"]), ("user", ["What is ", "it? ", "<image>"]), ("assistant", ["A ", "cat."])],
 ]
 
@@ -106,6 +107,13 @@ def as_record(chat):
     return {"record": {"messages": turns, "images": [f"{i}.png" for i in range(pictures)]}, "grids": [GRIDS[i % 3] for i in range(pictures)]}
 
 
+def without_merged(tokenizer, ids, mask):
+    """The mask without the tokens in which the role's line and an answer that begins with a newline have merged: docs/data.md says that they are not
+    learned, while transformers marks them."""
+    merged = lambda i: i > 0 and mask[i] and not mask[i - 1] and not tokenizer.decode(ids[:i]).endswith("assistant\n")
+    return [0 if merged(i) else learned for i, learned in enumerate(mask)]
+
+
 def expected(tokenizer, plain, marked, chat, grids):
     messages = as_messages(chat)
     text = tokenizer.apply_chat_template(messages, chat_template=plain, tokenize=False)
@@ -116,7 +124,7 @@ def expected(tokenizer, plain, marked, chat, grids):
         sys.exit("the mask is all zeros")
     pad = tokenizer.convert_tokens_to_ids("<|image_pad|>")
     ids, mask, images = [], [], iter(grids)
-    for token, learned in zip(answer["input_ids"], answer["assistant_masks"]):
+    for token, learned in zip(answer["input_ids"], without_merged(tokenizer, answer["input_ids"], answer["assistant_masks"])):
         times = 1
         if token == pad:
             t, h, w = next(images)

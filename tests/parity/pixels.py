@@ -16,7 +16,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, PngImagePlugin
 from transformers import AutoProcessor
 from transformers.utils import logging
 
@@ -60,32 +60,52 @@ def picture(rng, size, mode):
     return Image.fromarray(values[..., 0] if bands == 1 else values, mode)
 
 
+def xmp(rng):
+    return f'<x:xmpmeta><rdf:Description tiff:Orientation="{rng.randint(1, 8)}"/></x:xmpmeta>'
+
+
+def turned(rng, suffix):
+    """(options of Pillow's save, name): an orientation, where files of this type have it, or none."""
+    exif = Image.Exif()
+    exif[0x0112] = rng.randint(1, 8)
+    if suffix == ".png":
+        info, raw = PngImagePlugin.PngInfo(), rng.random() < 0.5
+        if raw:
+            info.add_text("Raw profile type exif", f"\nexif\n{len(exif.tobytes()):8}\n{exif.tobytes().hex()}\n", zip=True)
+        else:
+            info.add_itxt("XML:com.adobe.xmp", xmp(rng), zip=rng.random() < 0.5)
+        return {"pnginfo": info}, " turned by a raw profile" if raw else " turned by XMP"
+    if rng.random() < 0.5:
+        return {"exif": exif}, " turned"
+    return ({"tiffinfo": {700: xmp(rng).encode()}} if suffix == ".tif" else {"xmp": xmp(rng).encode()}), " turned by XMP"
+
+
 def jpeg(rng):
     mode, options = rng.choice(["RGB", "RGB", "RGB", "L", "CMYK"]), {"quality": rng.choice([40, 75, 95]), "progressive": rng.random() < 0.4, "optimize": rng.random() < 0.5}
     if mode == "RGB":
         options["subsampling"] = rng.choice([0, 1, 2])
-    if rng.random() < 0.4:
-        exif = Image.Exif()
-        exif[0x0112] = rng.randint(1, 8)
-        options["exif"] = exif
-    return ".jpg", mode, options, f"JPEG {mode}{' turned' if 'exif' in options else ''}"
+    more, name = turned(rng, ".jpg") if rng.random() < 0.5 else ({}, "")
+    return ".jpg", mode, options | more, f"JPEG {mode}{name}"
 
 
 def png(rng):
     mode = rng.choice(["RGB", "RGB", "L", "P", "1", "RGBA", "LA", "I;16"])
-    return ".png", mode, {"compress_level": rng.choice([1, 6])}, f"PNG {mode}"
+    more, name = turned(rng, ".png") if rng.random() < 0.3 else ({}, "")
+    return ".png", mode, {"compress_level": rng.choice([1, 6])} | more, f"PNG {mode}{name}"
 
 
 def webp(rng):
     mode, lossless = rng.choice(["RGB", "RGB", "RGBA"]), rng.random() < 0.5
-    return ".webp", mode, {"lossless": lossless, "quality": 80, "exact": True}, f"WebP {mode}{' lossless' if lossless else ''}"
+    more, name = turned(rng, ".webp") if rng.random() < 0.3 else ({}, "")
+    return ".webp", mode, {"lossless": lossless, "quality": 80, "exact": True} | more, f"WebP {mode}{' lossless' if lossless else ''}{name}"
 
 
 def other(rng):
     suffix = rng.choice([".gif", ".bmp", ".tif"])
-    mode = rng.choice({".gif": ["P", "L"], ".bmp": ["RGB", "L", "P", "1"], ".tif": ["RGB", "L", "P", "RGBA", "1"]}[suffix])
+    mode = rng.choice({".gif": ["P", "L"], ".bmp": ["RGB", "L", "P", "1"], ".tif": ["RGB", "L", "P", "RGBA", "LA", "1"]}[suffix])
     options = {"compression": rng.choice([None, "tiff_lzw", "tiff_deflate"])} if suffix == ".tif" else {}
-    return suffix, mode, options, f"{ {'.gif': 'GIF', '.bmp': 'BMP', '.tif': 'TIFF'}[suffix]} {mode}"
+    more, name = turned(rng, ".tif") if suffix == ".tif" and rng.random() < 0.5 else ({}, "")
+    return suffix, mode, options | more, f"{ {'.gif': 'GIF', '.bmp': 'BMP', '.tif': 'TIFF'}[suffix]} {mode}{name}"
 
 
 def make(folder, count, seed):
@@ -104,12 +124,13 @@ def as_documented(path):
     """What docs/data.md says of files that we read otherwise than the processor, or None for those that it reads the same."""
     with Image.open(path) as stored:
         if stored.mode == "I;16" or stored.mode == "I":
-            return Image.fromarray((numpy.asarray(stored).astype(numpy.uint32) >> 8).astype(numpy.uint8)).convert("RGB")
+            return Image.fromarray((numpy.asarray(ImageOps.exif_transpose(stored)).astype(numpy.uint32) >> 8).astype(numpy.uint8)).convert("RGB")
         if stored.mode in ("RGBA", "LA", "PA") or "transparency" in stored.info:
             values = numpy.asarray(ImageOps.exif_transpose(stored).convert("RGBA")).astype(numpy.uint32)
             alpha = values[..., 3:]
             return Image.fromarray(((values[..., :3] * alpha + 255 * (255 - alpha) + 127) // 255).astype(numpy.uint8))
-        if stored.format in ("BMP", "TIFF", "GIF", "MPO") or (stored.format == "WEBP" and getattr(stored, "n_frames", 1) > 1):
+        elsewhere = "xmp" in stored.info or "Raw profile type exif" in stored.info or (stored.format == "WEBP" and "exif" in stored.info)
+        if elsewhere or stored.format in ("BMP", "TIFF", "GIF", "MPO") or (stored.format == "WEBP" and getattr(stored, "n_frames", 1) > 1):
             return ImageOps.exif_transpose(stored).convert("RGB")
     return None
 
@@ -173,9 +194,9 @@ def main():
         folder.mkdir(parents=True, exist_ok=True)
         files = make(folder, a.files, a.seed) + photographs(a.photographs)
         found, complaints = compare(files, Ours(a.patches, Path(scratch) / "patches"), processor)
-    print(f"{'kind':28s} files  largest     mean   (255ths; * as docs/data.md says)")
+    print(f"{'kind':36s} files  largest     mean   (255ths; * as docs/data.md says)")
     for kind, rows in sorted(found.items()):
-        print(f"{kind:28s} {len(rows):5d}  {max(m for m, _ in rows):7.3f}  {sum(m for _, m in rows) / len(rows):.5f}")
+        print(f"{kind:36s} {len(rows):5d}  {max(m for m, _ in rows):7.3f}  {sum(m for _, m in rows) / len(rows):.5f}")
     for complaint in complaints:
         print("missed:", complaint)
     print(f"{len(files) - len(complaints)} of {len(files)} files agree")

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/model/processor_config.h"
 #include "tests/actors/checkpoint/tiny_folder.h"
 
 using namespace troupe;
@@ -66,6 +67,14 @@ TEST_CASE("pixel limits are written where each kind of processor reads them") {
     c.add("processor_config.json", R"({"image_processor": {"size": {"shortest_edge": 1, "longest_edge": 2}}})");
     REQUIRE(checkpoint::carry_files(c.options, c.target, nullptr).ok());
     CHECK(c.json("processor_config.json")["image_processor"]["size"]["longest_edge"] == 50176);
+  }
+  SECTION("in both files, so that readers of either see the same") {
+    c.add("preprocessor_config.json", R"({"min_pixels": 1, "max_pixels": 2})");
+    c.add("processor_config.json", R"({"image_processor": {"size": {"shortest_edge": 3, "longest_edge": 4}}})");
+    REQUIRE(checkpoint::carry_files(c.options, c.target, nullptr).ok());
+    CHECK(c.json("preprocessor_config.json")["max_pixels"] == 50176);
+    CHECK(read_processor_config(c.target)->max_pixels == 50176);
+    CHECK(image_processor_warning(c.target).empty());
   }
 }
 

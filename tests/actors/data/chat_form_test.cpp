@@ -102,6 +102,15 @@ TEST_CASE("Supervised are the answers and their end of turn, not the newline beh
   CHECK(supervised_text(*last, tokens_of(*last, record)) == "|That is all.<|im_end|>");
 }
 
+TEST_CASE("A token in which the role's line and an answer that begins with a newline have merged is not supervised") {
+  const auto form = form_of();
+  const auto tokens = tokens_of(
+      *form, record_of({{"messages",
+                         {{{"role", "user"}, {"content", "Hello"}}, {{"role", "assistant"}, {"content", "\nHi"}}}}}));
+  CHECK(supervised_text(*form, tokens) == "|Hi<|im_end|>");
+  CHECK(form->tokenizer().decode(tokens.ids)->find("assistant\n\nHi<|im_end|>") != std::string::npos);
+}
+
 TEST_CASE("An answer that the record marks as not to be learned supervises nothing") {
   const auto form = form_of();
   const auto record = record_of({{"messages",

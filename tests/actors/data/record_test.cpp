@@ -150,8 +150,9 @@ TEST_CASE("D19: tools' turns stand between answers, any number of them") {
 }
 
 TEST_CASE("D02, D03: one image as a string, as a list and under the alias are the same") {
-  for (const char* key : {R"("image": "a.png")", R"("image": ["a.png"])", R"("images": ["a.png"])",
-                          R"("images": "a.png")", R"("image": "a.png", "images": "a.png")"}) {
+  for (const char* key :
+       {R"("image": "a.png")", R"("image": ["a.png"])", R"("images": ["a.png"])", R"("images": "a.png")",
+        R"("image": "a.png", "images": "a.png")", R"("image": "a.png", "images": ["a.png"])"}) {
     const auto images = good(with_image(key)).images;
     REQUIRE(images.size() == 1);
     CHECK(images[0].path == "a.png");
@@ -198,7 +199,7 @@ TEST_CASE("D19: odd speakers and orders are refused by name") {
   CHECK(says(with_turns(q + "," + a + "," + a), "two assistant turns in a row"));
   CHECK(says(with_turns(q + "," + s + "," + a), "system turn that is not the first"));
   CHECK(says(R"({"system": "s", "conversations": [)" + s + "," + q + "," + a + "]}",
-             "system turn that is not the first"));
+             "has the key 'system' and turn 1 is the system's too"));
   CHECK(says(with_turns(q), "no answer"));
   CHECK(says(with_turns(s), "no turn besides"));
   CHECK(says(with_turns(q + R"(, {"from": "bot", "value": "a"})"), "'bot'"));

@@ -55,6 +55,10 @@ TEST_CASE("Frames a second stand beside a list of frames; a file knows its own")
   CHECK(good(with(R"("videos": [["a.png"], ["b.png"]], "fps": [3, 0.5], )", "<video><video>")).videos[1].fps == 0.5);
   CHECK(good(with(R"("videos": "a.mp4", "fps": "29.97", )", "<video>")).videos[0].fps == 0);
   CHECK(good(with(R"("videos": [["a.png"]], )", "<video>")).videos[0].fps == 0);
+  CHECK(good(with(R"("videos": [["a.png"]], "sample_fps": 5, )", "<video>")).videos[0].fps == 5);
+  CHECK(says(with(R"("videos": [["a.png"]], "fps": 1, "sample_fps": 5, )", "<video>"), "both 'fps' and 'sample_fps'"));
+  CHECK(says(with(R"("videos": ["a.mp4"], "video_fps": 5, )", "<video>"), "key 'video_fps' stands beside a video"));
+  CHECK(says(with(R"("video": ["a.png", "b.png"], "videos": [["a.png", "b.png"]], )", "<video>"), "they differ"));
   CHECK(says(with(R"("videos": [["a.png"]], "fps": [1, 2], )", "<video>"), "key 'fps' has 2 numbers for 1 video"));
   for (const char* fps : {"0", "-1", "\"2\"", "1001", "[true]"})
     CHECK(says(with(R"("videos": [["a.png"]], "fps": )" + std::string(fps) + ", ", "<video>"), "key 'fps' is "));
@@ -181,6 +185,8 @@ TEST_CASE("Videos beside a record are its own, in the archive's order with its p
   CHECK(is_video_name("a/B.WebM"));
   CHECK_FALSE(is_video_name(".mp4"));
   CHECK_FALSE(is_video_name("a.mp4.txt"));
+  CHECK(is_picture_name("a/B.AVIF"));
+  CHECK_FALSE(is_picture_name(".png"));
 }
 
 }  // namespace

@@ -126,6 +126,11 @@ TEST_CASE("A tokenizer of another kind is refused by name") {
   const std::string begin = R"({"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false}, "model": )";
   CHECK(refusal(begin + R"({"ignore_merges": true, "vocab": {}, "merges": []}})").find("ignore_merges") !=
         std::string::npos);
+  CHECK(refusal(begin + R"({"dropout": 0.1, "vocab": {}, "merges": []}})").find("model.dropout is 0.1, ") !=
+        std::string::npos);
+  for (const char* none : {"null", "0", "0.0"})  // the file lacks pieces for the bytes, which are asked for later
+    CHECK(refusal(begin + R"({"dropout": )" + none + R"(, "vocab": {}, "merges": []}})").find("dropout") ==
+          std::string::npos);
   CHECK(
       refusal(begin + R"({"vocab": {}, "merges": []}, "added_tokens": [{"id": 0, "content": "<x>", "lstrip": true}]})")
           .find("'<x>' has lstrip") != std::string::npos);

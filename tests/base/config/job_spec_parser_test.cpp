@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/model/processor_config.h"
+
 using namespace troupe;
 namespace fs = std::filesystem;
 
@@ -632,6 +634,21 @@ TEST_CASE("C09: optional files of a model folder only warn") {
   const auto nested = load_job_spec(file, {}, {});
   REQUIRE(nested.ok());
   CHECK(nested->warnings == std::vector<std::string>(spec->warnings.begin() + 1, spec->warnings.end()));
+}
+
+TEST_CASE("Two image processor files that differ are a warning") {
+  Folder folder;
+  fs::copy(kShape, folder / "m");
+  folder.write("m/tokenizer.json", "{}");
+  folder.write("m/preprocessor_config.json", R"({"max_pixels": 100352})");
+  folder.write("m/processor_config.json", R"({"image_processor": {"max_pixels": 50176}})");
+  folder.write("r.jsonl", "{}\n");
+  const auto spec = load_job_spec(
+      folder.write("a.yaml",
+                   "model: {path: m, init: random}\ndata: {sources: [{path: r.jsonl}]}\ntraining: {steps: 3}\n"),
+      {}, {});
+  REQUIRE(spec.ok());
+  CHECK(spec->warnings[0] == image_processor_warning(folder.path() + "/m"));
 }
 
 TEST_CASE("C09: a run folder that cannot be created is refused") {

@@ -4,14 +4,17 @@
 #include <optional>
 #include <string>
 
-#include "actors/images/pixel_values.h"
 #include "base/model/model_config.h"
+#include "base/model/pixel_values.h"
 #include "base/result.h"
 
 namespace troupe {
 
-/// What a model folder's image processor file says: preprocessor_config.json, or the image_processor part of
-/// processor_config.json.
+/// The limits of an image processor that names none.
+inline constexpr int64_t kDefaultImageMinPixels = 56 * 56, kDefaultImageMaxPixels = 1280 * 28 * 28;
+
+/// What a model folder's image processor file says: the image_processor part of processor_config.json, else
+/// preprocessor_config.json, as transformers looks for it.
 struct ProcessorConfig : PixelValues {
   std::optional<int64_t> min_pixels, max_pixels;
   std::optional<int64_t> patch_size, temporal_patch_size, merge_size;
@@ -32,5 +35,9 @@ struct VideoProcessorConfig : ProcessorConfig {
 /// A folder without such a file gives the defaults. Errors name the file and the key.
 Result<ProcessorConfig> read_processor_config(const std::string& folder);
 Result<VideoProcessorConfig> read_video_processor_config(const std::string& folder);
+
+/// What a person should know of a folder with both image processor files when they make different pixels or grids, or
+/// nothing.
+std::string image_processor_warning(const std::string& folder);
 
 }  // namespace troupe

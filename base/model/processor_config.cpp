@@ -1,4 +1,4 @@
-#include "actors/data/processor_config.h"
+#include "base/model/processor_config.h"
 
 #include <array>
 #include <cmath>
@@ -66,18 +66,24 @@ class Reader {
     return otherwise;
   }
 
-  /// The object `size`, when it is there and holds nothing but limits.
-  const Json* limits_by_name(const Json& node) {
+  /// The limits: the plain keys, else those of `size`, which must then hold both and nothing else, as in the published
+  /// processor.
+  void limits(const Json& node, std::optional<int64_t>& least, std::optional<int64_t>& most) {
+    integer(node, "min_pixels", least);
+    integer(node, "max_pixels", most);
     const Json* size = find(node, "size");
-    if (size == nullptr) return nullptr;
-    bool known = size->is_object() && !size->empty();
-    if (known)
+    if (size == nullptr) return;
+    bool known = size->is_object();
+    if (known) {
+      const auto has = [&](const char* key) { return size->contains(key) && !size->at(key).is_null(); };
+      known = (least || has("shortest_edge")) && (most || has("longest_edge"));
       for (const auto& [key, value] : size->items())
-        known =
-            known && (key == "shortest_edge" || key == "longest_edge" || key == "min_pixels" || key == "max_pixels");
-    if (known) return size;
-    bad("size", *size, "{shortest_edge: PIXELS, longest_edge: PIXELS}, or min_pixels and max_pixels");
-    return nullptr;
+        known = known && (key == "shortest_edge" || key == "longest_edge" || (least && key == "min_pixels") ||
+                          (most && key == "max_pixels"));
+    }
+    if (!known) return bad("size", *size, "{shortest_edge: PIXELS, longest_edge: PIXELS}");
+    if (!least) integer(*size, "shortest_edge", least);
+    if (!most) integer(*size, "longest_edge", most);
   }
 
   /// A key of which only one value is built.
@@ -106,16 +112,6 @@ class Reader {
   std::optional<Error> error_;
 };
 
-/// The limits have had three spellings; the plain keys go before those inside of `size`, as in the published processor.
-void read_limits(Reader& reader, const Json& node, ProcessorConfig& config) {
-  if (const Json* size = reader.limits_by_name(node)) {
-    for (const char* key : {"shortest_edge", "min_pixels"}) reader.integer(*size, key, config.min_pixels);
-    for (const char* key : {"longest_edge", "max_pixels"}) reader.integer(*size, key, config.max_pixels);
-  }
-  reader.integer(node, "min_pixels", config.min_pixels);
-  reader.integer(node, "max_pixels", config.max_pixels);
-}
-
 void read_values(Reader& reader, const Json& node, ProcessorConfig& config) {
   reader.channels(node, "image_mean", false, config.mean);
   reader.channels(node, "image_std", true, config.deviation);
@@ -131,7 +127,7 @@ void read_values(Reader& reader, const Json& node, ProcessorConfig& config) {
 }
 
 void read_sizes(Reader& reader, const Json& node, ProcessorConfig& config) {
-  read_limits(reader, node, config);
+  reader.limits(node, config.min_pixels, config.max_pixels);
   read_values(reader, node, config);
   reader.integer(node, "patch_size", config.patch_size);
   reader.integer(node, "temporal_patch_size", config.temporal_patch_size);
@@ -159,48 +155,95 @@ Result<Json> read_object(const std::string& path) {
   return parsed;
 }
 
-/// `part` of the file's object, or all of it when no part is asked for.
+/// A processor's settings: a file's object, or `part` of it.
+struct Place {
+  std::string path, part;
+  Json object;
+};
+using Found = std::optional<Place>;
+
+Result<Found> in_file(const std::string& path) {
+  if (!std::filesystem::exists(path)) return Found();
+  TROUPE_ASSIGN(Json object, read_object(path));
+  return Found({path, "", std::move(object)});
+}
+
+Result<Found> in_part(const std::string& path, const std::string& part) {
+  TROUPE_ASSIGN(Found found, in_file(path));
+  if (!found || !found->object.contains(part) || found->object.at(part).is_null()) return Found();
+  if (!found->object.at(part).is_object()) return invalid_argument(path + ": key '" + part + "' is not an object");
+  return Found({path, part, Json(found->object.at(part))});
+}
+
 template <typename Config>
-Result<Config> read_part(const std::string& path, const std::string& part, const Json& object,
-                         void (*read)(Reader&, const Json&, Config&)) {
-  const Json node = part.empty() ? object : object.contains(part) ? object.at(part) : Json::object();
-  if (!node.is_object()) return invalid_argument(path + ": key '" + part + "' is not an object");
-  Reader reader(path, part.empty() ? "" : part + ".");
+Result<Config> read_place(const Place& place, void (*read)(Reader&, const Json&, Config&)) {
+  Reader reader(place.path, place.part.empty() ? "" : place.part + ".");
   Config config;
-  read(reader, node, config);
+  read(reader, place.object, config);
   if (reader.error()) return *reader.error();
   return config;
 }
 
+/// Names of the settings by which two image processors make different pixels or grids.
+std::string differences(const ProcessorConfig& a, const ProcessorConfig& b) {
+  std::string names;
+  const auto compare = [&](const char* name, bool same) {
+    if (!same) names += (names.empty() ? "" : ", ") + std::string(name);
+  };
+  const auto integer = [&](const char* name, const std::optional<int64_t> ProcessorConfig::*key, int64_t otherwise) {
+    compare(name, (a.*key).value_or(otherwise) == (b.*key).value_or(otherwise));
+  };
+  const VisionConfig published;
+  integer("min_pixels", &ProcessorConfig::min_pixels, kDefaultImageMinPixels);
+  integer("max_pixels", &ProcessorConfig::max_pixels, kDefaultImageMaxPixels);
+  compare("image_mean", a.mean == b.mean);
+  compare("image_std", a.deviation == b.deviation);
+  compare("rescale_factor", a.rescale == b.rescale);
+  integer("patch_size", &ProcessorConfig::patch_size, published.patch_size);
+  integer("temporal_patch_size", &ProcessorConfig::temporal_patch_size, published.temporal_patch_size);
+  integer("merge_size", &ProcessorConfig::merge_size, published.merge_size);
+  return names;
+}
+
+constexpr const char* kAlone = "/preprocessor_config.json";
+constexpr const char* kTogether = "/processor_config.json";
+constexpr const char* kVideoAlone = "/video_preprocessor_config.json";
+
 }  // namespace
 
 Result<ProcessorConfig> read_processor_config(const std::string& folder) {
-  std::string path = folder + "/preprocessor_config.json";
-  const bool nested = !std::filesystem::exists(path);
-  if (nested) path = folder + "/processor_config.json";
-  if (!std::filesystem::exists(path)) return ProcessorConfig();
-  TROUPE_ASSIGN(const Json object, read_object(path));
-  return read_part<ProcessorConfig>(path, nested ? "image_processor" : "", object, read_sizes);
+  TROUPE_ASSIGN(Found found, in_part(folder + kTogether, "image_processor"));
+  if (!found) {
+    TROUPE_ASSIGN(found, in_file(folder + kAlone));
+  }
+  return found ? read_place<ProcessorConfig>(*found, read_sizes) : ProcessorConfig();
+}
+
+std::string image_processor_warning(const std::string& folder) {
+  const auto taken = in_part(folder + kTogether, "image_processor");
+  if (!taken.ok() || !*taken || !std::filesystem::exists(folder + kAlone)) return "";
+  const auto here = read_place<ProcessorConfig>(**taken, read_sizes);
+  const auto found = in_file(folder + kAlone);
+  const auto other =
+      found.ok() ? read_place<ProcessorConfig>(**found, read_sizes) : Result<ProcessorConfig>(found.error());
+  if (!here.ok()) return "";
+  const std::string names = other.ok() ? differences(*here, *other) : "";
+  if (other.ok() && names.empty()) return "";
+  return (*taken)->path + ": its image_processor is the one that transformers takes; " + (kAlone + 1) +
+         " holds another one" + (names.empty() ? "" : " (" + names + ")") + ", which is not used";
 }
 
 Result<VideoProcessorConfig> read_video_processor_config(const std::string& folder) {
-  const auto read = [](Reader& reader, const Json& node, VideoProcessorConfig& config) {
+  TROUPE_ASSIGN(Found found, in_part(folder + kTogether, "video_processor"));
+  for (const char* name : {kVideoAlone, kAlone}) {
+    if (found) break;
+    TROUPE_ASSIGN(found, in_file(folder + name));
+  }
+  if (!found) return VideoProcessorConfig();
+  return read_place<VideoProcessorConfig>(*found, [](Reader& reader, const Json& node, VideoProcessorConfig& config) {
     read_sizes(reader, node, config);
     read_frames(reader, node, config);
-  };
-  std::string path = folder + "/processor_config.json";
-  if (std::filesystem::exists(path)) {
-    TROUPE_ASSIGN(const Json object, read_object(path));
-    if (object.contains("video_processor"))
-      return read_part<VideoProcessorConfig>(path, "video_processor", object, read);
-  }
-  for (const char* name : {"/video_preprocessor_config.json", "/preprocessor_config.json"}) {
-    path = folder + name;
-    if (!std::filesystem::exists(path)) continue;
-    TROUPE_ASSIGN(const Json object, read_object(path));
-    return read_part<VideoProcessorConfig>(path, "", object, read);
-  }
-  return VideoProcessorConfig();
+  });
 }
 
 Status ProcessorConfig::check_against(const VisionConfig& vision, const std::string& folder) const {

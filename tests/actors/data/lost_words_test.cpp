@@ -1,0 +1,83 @@
+#include <catch2/catch.hpp>
+
+#include "tests/actors/data/parsed_record.h"
+
+// What a record says in other places than those that are read: it is refused by name, never lost.
+
+namespace troupe {
+namespace {
+
+using namespace testing;
+
+/// A question and an answer with more keys each, and more of the record.
+std::string marked(const std::string& question, const std::string& answer, const std::string& keys = "") {
+  return "{" + keys + R"("messages": [{"role": "user", "content": "q")" + question +
+         R"(}, {"role": "assistant", "content": "a")" + answer + "}]}";
+}
+
+TEST_CASE("Calls and thoughts beside a turn's words are refused when they hold something") {
+  for (const std::string key : {"tool_calls", "function_call", "reasoning_content", "reasoning", "thinking", "thought",
+                                "tools", "functions", "train_detail"}) {
+    CHECK(says(marked("", ", \"" + key + "\": \"x\""), "turn 2: key '" + key + "' is not read"));
+    CHECK(says(marked("", ", \"" + key + R"(": [{"name": "f"}])"), "turn 2: key '" + key + "'"));
+    for (const std::string none : {"null", "\"\"", "[]", "{}", "[null]", "\"[]\"", R"({"a": [], "b": ""})"})
+      CHECK(good(marked("", ", \"" + key + "\": " + none)).turns.size() == 2);
+  }
+  for (const std::string key : {"tool_calls", "function_call", "reasoning_content", "functions"})
+    CHECK(says(marked("", "", "\"" + key + "\": [1], "), "key '" + key + "' is not read"));
+  CHECK(good(marked("", "", R"("reasoning": "a label", )")).turns.size() == 2);
+}
+
+TEST_CASE("What holds nothing under a key that is refused is no reason to refuse it") {
+  for (const std::string none : {R"("objects": {"ref": [], "bbox": []}, )", R"("tools": "[]", )", R"("tools": "{}", )",
+                                 R"("objects": {"ref": [""], "bbox": [[]]}, )"})
+    CHECK(good(marked("", "", none)).turns.size() == 2);
+  CHECK(says(marked("", "", R"("objects": {"ref": ["a"], "bbox": []}, )"), "key 'objects'"));
+  CHECK(says(marked("", "", R"("kto_tag": false, )"), "key 'kto_tag'"));
+}
+
+TEST_CASE("Two spellings of one thing may not differ") {
+  CHECK(says(R"({"instruction": "q", "output": "A", "response": "B"})", "has both 'output' and 'response'"));
+  CHECK(says(R"({"instruction": "p", "query": "q", "output": "A"})", "has both 'instruction' and 'query'"));
+  CHECK(says(R"({"conversations": [1], "messages": [2]})", "has both 'conversations' and 'messages'"));
+  CHECK(good(R"({"instruction": "q", "query": "q", "output": "A", "response": ""})").turns[1].text == "A");
+  CHECK(good(R"({"instruction": "q", "output": "A", "messages": []})").turns[1].text == "A");
+  CHECK(good(marked("", "", R"("conversations": null, )")).turns[1].text == "a");
+}
+
+TEST_CASE("Questions and answers in columns beside a list of turns are refused, unless the spec says where turns are") {
+  for (const std::string key : {"instruction", "query", "input", "output", "response"}) {
+    const std::string keys = "\"" + key + "\": \"x\", ";
+    CHECK(says(marked("", "", keys), "has both 'messages' and '" + key + "'"));
+    CHECK(good(marked("", "", keys), {{{"turns", "messages"}}, {}}).turns.size() == 2);
+    CHECK(good(marked("", "", "\"" + key + "\": \"\", ")).turns.size() == 2);
+  }
+  CHECK(says(marked("", "", R"("history": [["x", "y"]], )"), "has both 'messages' and 'history'"));
+  CHECK(good(marked("", "", R"("history": [], )")).turns.size() == 2);
+  CHECK(says(marked("", "", R"("system": "s", )")
+                 .replace(marked("", "", R"("system": "s", )").find("\"user\""), 6, "\"system\""),
+             "has the key 'system' and turn 1 is the system's too"));
+}
+
+TEST_CASE("A turn in both spellings must say the same in them") {
+  CHECK(says(marked("", R"(, "from": "gpt", "value": "other")"), "turn 2: 'content' differs"));
+  CHECK(says(marked("", R"(, "value": "other")"), "turn 2: 'value' differs"));
+  CHECK(says(marked("", R"(, "from": "human", "value": "a")"), "turn 2 is by a user and by 'role': 'assistant'"));
+  CHECK(good(marked("", R"(, "from": "gpt", "value": "a")")).turns[1].text == "a");
+  CHECK(good(marked("", R"(, "from": null, "value": "")")).turns[1].text == "a");
+  CHECK(good(marked("", R"(, "value": 0.7)")).turns[1].text == "a");
+}
+
+TEST_CASE("Marks of other programs are refused where they would change what is learned") {
+  for (const std::string mark : {R"(, "train": false)", R"(, "trainable": 0)", R"(, "training": false)",
+                                 R"(, "mask": true)", R"(, "masked": 1)", R"(, "loss_mask": 0)", R"(, "train": "no")"})
+    CHECK(says(marked("", mark), "and is not read; 'loss' says what an answer counts"));
+  for (const std::string mark : {R"(, "train": true)", R"(, "trainable": 1)", R"(, "mask": false)", R"(, "masked": 0)",
+                                 R"(, "loss_mask": 1)", R"(, "train": null)"})
+    CHECK(good(marked("", mark)).turns[1].weight == 1);
+  CHECK(good(marked(R"(, "train": false, "loss_mask": 0, "mask": true)", "")).turns.size() == 2);
+  CHECK(says(marked(R"(, "train": true)", ""), "turn 1: 'train' is 'true'"));
+}
+
+}  // namespace
+}  // namespace troupe

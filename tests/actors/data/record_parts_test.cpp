@@ -1,0 +1,86 @@
+#include "actors/data/record_parts.h"
+
+#include "tests/actors/data/parsed_record.h"
+
+namespace troupe {
+namespace {
+
+using namespace testing;
+
+/// A question in parts, and more keys of the record.
+std::string asked(const std::string& parts, const std::string& keys = "") {
+  return "{" + keys + R"("messages": [{"role": "user", "content": [)" + parts +
+         R"(]}, {"role": "assistant", "content": "y"}]})";
+}
+
+TEST_CASE("A part names its picture or video as transformers spells it") {
+  for (const std::string part :
+       {R"("image": "a.png")", R"("path": "a.png")", R"("url": "a.png")", R"("image_url": {"url": "a.png"})",
+        R"("image": {"path": "a.png"})", R"("image": "a.png", "path": "a.png", "url": null)"}) {
+    const auto record = good(asked(R"({"type": "image", )" + part + "}"));
+    REQUIRE(record.images.size() == 1);
+    CHECK(record.images[0].path == "a.png");
+    CHECK(record.turns[0].text == "<image>");
+  }
+  CHECK(good(asked(R"({"type": "image", "base64": "AAAA"})")).images[0].path == "data:;base64,AAAA");
+  CHECK(good(asked(R"({"type": "image", "base64": "data:image/png;base64,AA"})")).images[0].path ==
+        "data:image/png;base64,AA");
+  CHECK(good(asked(R"({"type": "image", "bytes": "AAAA"})")).images[0].path == "data:;base64,AAAA");
+  for (const std::string part : {R"("video": "a.mp4")", R"("path": "a.mp4")", R"("url": "a.mp4")"}) {
+    const auto videos = good(asked(R"({"type": "video", "fps": 2, )" + part + "}")).videos;
+    REQUIRE(videos.size() == 1);
+    CHECK(videos[0].file.path == "a.mp4");
+    CHECK(videos[0].fps == 2);
+  }
+  CHECK(good(asked(R"({"type": "video", "base64": "AAAA"})")).videos[0].file.path == "data:;base64,AAAA");
+  CHECK(
+      says(asked(R"({"type": "image", "image": "a.png", "path": "b.png"})"), "both 'image' and 'path', and they dif"));
+  CHECK(says(asked(R"({"type": "video", "path": "a.mp4", "nframes": 8})"), "'nframes'"));
+}
+
+TEST_CASE("Media in parts and in the record's list of the same kind are refused: the list's would be bound to others") {
+  const std::string own = R"({"type": "image", "image": "b.png"})", bare = R"({"type": "image"})",
+                    list = R"("images": ["a.png"], )", why = "has images in parts of its turns and under 'images' too";
+  CHECK(says(asked(bare + "," + own, list), why));
+  CHECK(says(asked(own + R"(, {"type": "text", "text": "<image>"})", list), why));
+  CHECK(says(asked(R"({"type": "image", "path": "b.png"})", list), why));
+  CHECK(good(asked(own, R"("images": [], "image": null, )")).images[0].path == "b.png");
+  CHECK(good(asked(bare, list)).images[0].path == "a.png");
+  const std::string clip = R"({"type": "video", "video": "b.mp4"})";
+  CHECK(says(asked(clip + R"(, {"type": "video"})", R"("videos": ["a.mp4"], )"),
+             "has videos in parts of its turns and under 'videos' too"));
+  CHECK(good(asked(clip + "," + bare, list)).videos[0].file.path == "b.mp4");
+}
+
+TEST_CASE("A part that is not understood says what is wrong with it") {
+  CHECK(says(asked(R"({"type": "text", "content": "q"})"), "a part of type 'text' without 'text'"));
+  CHECK(says(asked(R"({"type": "text", "text": null})"), "a part of type 'text' without 'text'"));
+  CHECK(says(asked(R"({"type": "text", "text": 3})"), "whose 'text' is a number"));
+  CHECK(says(asked(R"("q")"), "turn 1 has a string in its list of parts; parts are objects with 'type'"));
+  CHECK(says(asked(R"({"text": "q"})"), "turn 1 has a part without 'type'"));
+  CHECK(says(asked(R"({"type": "text", "text": "q", "image": "a.png"})"), "type 'text' with 'image', which is not re"));
+  CHECK(
+      says(asked(R"({"type": "image", "image": "a.png", "text": "q"})"), "type 'image' with 'text', which is not re"));
+  CHECK(good(asked(R"({"type": "text", "text": "q", "image": null, "video": null})")).turns[0].text == "q");
+}
+
+TEST_CASE("Sizes beside an image are refused wherever it is written") {
+  for (const std::string key : {"min_pixels", "max_pixels", "resized_height", "resized_width"}) {
+    const std::string set = "\"" + key + "\": 56";
+    CHECK(says(asked(R"({"type": "image", "image": "a.png", )" + set + "}"), "has an image with '" + key + "'"));
+    CHECK(says(asked(R"({"type": "image_url", "image_url": {"url": "a.png", )" + set + "}}"), key));
+    CHECK(says(asked(R"({"type": "image"})", R"("images": [{"path": "a.png", )" + set + "}], "), key));
+    CHECK(says(asked(R"({"type": "image"})", R"("image": "a.png", )" + set + ", "), "key '" + key + "' stands beside"));
+    CHECK(good(asked(R"({"type": "text", "text": "q"})", set + ", ")).images.empty());
+    CHECK(good(asked(R"({"type": "image", "image": "a.png", ")" + key + "\": null}")).images.size() == 1);
+  }
+}
+
+TEST_CASE("A list of nulls is no list of images or videos") {
+  CHECK(
+      good(asked(R"({"type": "text", "text": "q"})", R"("images": [null], "videos": [null, null], )")).images.empty());
+  CHECK(says(asked(R"({"type": "image"})", R"("images": [null, "a.png"], )"), "key 'images' holds a null"));
+}
+
+}  // namespace
+}  // namespace troupe
