@@ -127,6 +127,55 @@ TEST_CASE("Of a shard with several faulty samples each is reported, and the good
   CHECK(has(index.bad[2].to_string(), "sample 'x/004' has no member KEY.json"));
 }
 
+TEST_CASE("Samples of a shard that lie in pieces or have a member twice are refused by their key") {
+  Data data;
+  const std::string path = std::string(TROUPE_SHARDS) + "/pieces.tar";
+  const auto index = data.index(path, "");
+  std::vector<std::string> ids;
+  for (const SampleView sample : index.samples) ids.emplace_back(sample.id);
+  CHECK(ids == std::vector<std::string>{"x/002", "x/003", "x/006"});
+  CHECK(index.samples[1].images.size() == 1);
+  CHECK(index.total_records == 7);
+  REQUIRE(index.bad.size() == 4);
+  CHECK(has(index.bad[0].reason, "sample 'x/000' is in pieces: its members do not lie side by side"));
+  CHECK(has(index.bad[1].reason, "sample 'x/001' is in pieces"));
+  CHECK(has(index.bad[1].reason, "tar --sort=name"));
+  CHECK(has(index.bad[2].reason, "sample 'x/004' has the member 'x/004.json' twice"));
+  CHECK(has(index.bad[3].reason, "sample 'x/005' has several members KEY.json"));
+  // Behind the cut a picture of any sample may lie.
+  const std::string whole = fixture::contents(path);
+  const auto cut = data.index(data.scratch.write("cut.tar", whole.substr(0, whole.rfind("x/005.JSON") + 100)), "");
+  CHECK(cut.samples.empty());
+  CHECK(has(cut.bad[2].reason, "sample 'x/002' may lack members"));
+}
+
+TEST_CASE("What macOS writes beside a shard's members splits no sample") {
+  Data data;
+  const auto index = data.index(std::string(TROUPE_SHARDS) + "/hidden.tar", "");
+  CHECK(index.bad.empty());
+  REQUIRE(index.samples.size() == 2);
+  for (const SampleView sample : index.samples) CHECK(sample.images.size() == 1);
+}
+
+TEST_CASE("A shard's member that a record may be about and that is not read makes the sample bad") {
+  Data data;
+  const auto index = data.index(std::string(TROUPE_SHARDS) + "/unread.tar", "");
+  std::vector<std::string> ids;
+  for (const SampleView sample : index.samples) ids.emplace_back(sample.id);
+  CHECK(ids == std::vector<std::string>{"007", "008", "009", "010", "011"});
+  CHECK(index.samples[4].images.size() == 1);
+  const std::vector<std::string> reasons{
+      "member '000.img' is a picture by its content", "member '001.dat' is sound by its content",
+      "member '002.bin' is a video by its content",   "member '003.photo' is an AVIF by its content",
+      "member '004.heic' is a picture by its name",   "member '005.wav' is sound by its name",
+      "member '006.depth.npy' is numbers by its name"};
+  REQUIRE(index.bad.size() == reasons.size());
+  for (size_t i = 0; i < reasons.size(); ++i) {
+    INFO(index.bad[i].reason);
+    CHECK(has(index.bad[i].reason, reasons[i] + ", which is not read"));
+  }
+}
+
 TEST_CASE("A shard that is cut off keeps the samples before the cut, and not the one that may lack a picture") {
   Data data;
   const std::string whole = fixture::contents(std::string(TROUPE_SHARDS) + "/faulty.tar");
