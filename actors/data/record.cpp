@@ -80,6 +80,7 @@ class RecordReader {
   }
 
   Status read_images() {
+    TROUPE_RETURN_IF_ERROR(refuse_media_left_out());
     const auto keys = keys_of(Column::kImages, spelling_);
     for (const auto& [key, value] : object_.items())
       if (const auto why = refusal_of_key(key); !why.empty() && !is_empty(value) && !named_by_spec(key))
@@ -101,6 +102,18 @@ class RecordReader {
   }
 
  private:
+  /// A source that names no column of images or videos may still hold some.
+  Status refuse_media_left_out() const {
+    for (const auto column : {Column::kImages, Column::kVideos}) {
+      if (!keys_of(column, spelling_).empty()) continue;
+      if (const auto held = present(object_, column, {}); held && !named_by_spec(held.key))
+        return invalid_argument("key '" + held.key + "' holds something, but the columns of the source leave " +
+                                (column == Column::kImages ? "images" : "videos") +
+                                " out; valid: columns that name the key, or records without it");
+    }
+    return {};
+  }
+
   /// Pictures or videos under a key that is not read must not vanish silently.
   Status refuse_unread_media() const {
     for (const auto& [key, value] : object_.items()) {

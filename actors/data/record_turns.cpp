@@ -27,14 +27,23 @@ class TurnReader {
     if (held.size() == 1) return read_turn_list(held[0]);
     if (present(object_, Column::kQuestion, spelling_) || present(object_, Column::kAnswer, spelling_))
       return read_columns();
-    const auto turns = keys_of(Column::kTurns, spelling_), question = keys_of(Column::kQuestion, spelling_),
-               answer = keys_of(Column::kAnswer, spelling_);
-    return invalid_argument(
-        (turns.size() > 1 ? "has neither '" + turns[0] + "' nor '" + turns[1] + "'" : "has no '" + turns[0] + "'") +
-        ", nor a question ('" + question[0] + "') with an answer ('" + answer[0] + "')");
+    return invalid_argument(no_turns());
   }
 
  private:
+  /// Which of the columns that are read a record without turns could have had.
+  std::string no_turns() const {
+    const auto turns = keys_of(Column::kTurns, spelling_), answer = keys_of(Column::kAnswer, spelling_);
+    auto question = keys_of(Column::kQuestion, spelling_);
+    if (question.empty()) question = keys_of(Column::kInput, spelling_);
+    const std::string pair = question.empty() || answer.empty()
+                                 ? ""
+                                 : "a question ('" + question[0] + "') with an answer ('" + answer[0] + "')";
+    if (turns.empty()) return pair.empty() ? "has no column of turns" : "has no pair of " + pair;
+    return (turns.size() > 1 ? "has neither '" + turns[0] + "' nor '" + turns[1] + "'" : "has no '" + turns[0] + "'") +
+           (pair.empty() ? "" : ", nor " + pair);
+  }
+
   Status read_turn_list(const std::string& key) {
     const Json& list = object_.at(key);
     if (is_empty(list)) return invalid_argument("'" + key + "' is empty");
@@ -135,8 +144,10 @@ class TurnReader {
     TROUPE_RETURN_IF_ERROR(read_string(present(object_, Column::kQuestion, spelling_), question));
     TROUPE_RETURN_IF_ERROR(read_string(present(object_, Column::kInput, spelling_), input));
     TROUPE_RETURN_IF_ERROR(read_string(present(object_, Column::kAnswer, spelling_), answer));
-    if (question.empty() && input.empty())
-      return invalid_argument("has no question; key '" + keys_of(Column::kQuestion, spelling_)[0] + "' is empty");
+    if (question.empty() && input.empty()) {
+      const auto keys = keys_of(Column::kQuestion, spelling_);
+      return invalid_argument("has no question" + (keys.empty() ? "" : "; key '" + keys[0] + "' is empty"));
+    }
     const bool answered = std::any_of(answer_keys_.begin(), answer_keys_.end(), [&](const auto& key) {
       return object_.contains(key) && object_.at(key).is_string();
     });

@@ -77,6 +77,32 @@ TEST_CASE("Columns and roles of the spec go before the table") {
   CHECK(has(reason(R"({"conversations": []})", spelling), "'dialog'"));
 }
 
+TEST_CASE("Columns of the spec with an empty key are not read, but for images and videos, which are refused") {
+  const RecordSpelling alpaca{{{"question", "p"},
+                               {"answer", "r"},
+                               {"input", ""},
+                               {"system", ""},
+                               {"history", ""},
+                               {"images", ""},
+                               {"videos", ""},
+                               {"turns", ""}},
+                              {}};
+  const auto record = good(
+      R"({"p": "Q", "r": "A", "input": "x", "system": "s", "history": [["q", "a"]], "images": [], "conversations": []})",
+      alpaca);
+  REQUIRE(record.turns.size() == 2);
+  CHECK(record.turns[0].text == "Q");
+  CHECK(has(reason(R"({"p": "Q", "r": "A", "images": ["a.png"]})", alpaca),
+            "key 'images' holds something, but the columns"));
+  CHECK(has(reason(R"({"p": "<image>", "r": "A", "image": "a.png"})", alpaca), "leave images out"));
+  CHECK(has(reason(R"({"p": "Q", "r": "A", "video": "a.mp4"})", alpaca), "key 'video' holds something"));
+  CHECK(has(reason(R"({"x": 1})", alpaca), "has no pair of a question ('p') with an answer ('r')"));
+  CHECK(has(reason(R"({"r": "A"})", {{{"question", ""}, {"input", "i"}, {"answer", "r"}}, {}}), "has no question"));
+  const RecordSpelling sharegpt{{{"turns", "t"}, {"question", ""}, {"input", ""}, {"answer", ""}}, {}};
+  CHECK(has(reason(R"({"instruction": "Q", "output": "A"})", sharegpt), "has no 't'"));
+  CHECK(has(reason(R"({"x": 1})", {{{"turns", ""}, {"question", ""}, {"input", ""}}, {}}), "has no column of turns"));
+}
+
 TEST_CASE("Keys that would change what is trained are refused when they hold something") {
   const std::string turns = R"("conversations": [{"from": "human", "value": "q"}, {"from": "gpt", "value": "a"}]})";
   for (const char* key : {"tools", "objects", "rejected", "rejected_response", "audio", "audios"}) {
