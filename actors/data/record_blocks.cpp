@@ -122,7 +122,8 @@ void RecordBlocks::hash_content(RecordBlock& block) {
   }
   std::vector<uint64_t> numbers(block.content.begin(), block.content.end());
   for (const auto& span : block.records)
-    for (const int64_t number : {span.offset - static_cast<int64_t>(block.begin), span.length, span.line, span.column})
+    for (const int64_t number :
+         {span.offset - static_cast<int64_t>(block.begin), span.length, span.line, span.column, span.element})
       numbers.push_back(static_cast<uint64_t>(number));
   block.content = key_of(XXH3_128bits(numbers.data(), numbers.size() * sizeof(uint64_t)));
 }

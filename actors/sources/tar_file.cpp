@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
+#include <numeric>
+#include <unordered_map>
 
 #include "actors/sources/file_kind.h"
 
@@ -116,14 +119,22 @@ Result<std::shared_ptr<const TarFile>> TarFile::open(const std::string& path) {
   if (!is_tar(bytes)) return invalid_argument(path + " is not a tar archive");
   tar->fault_ = Reader(bytes).run(tar->members_);
   tar->file_->forget(0, bytes.size());
-  for (size_t i = 0; i < tar->members_.size(); ++i) tar->by_name_[tar->members_[i].name] = i;
+  tar->by_name_.resize(tar->members_.size());
+  std::iota(tar->by_name_.begin(), tar->by_name_.end(), 0U);
+  std::sort(tar->by_name_.begin(), tar->by_name_.end(), [&](uint32_t a, uint32_t b) {
+    const int order = tar->members_[a].name.compare(tar->members_[b].name);
+    return order != 0 ? order < 0 : a < b;
+  });
   return std::shared_ptr<const TarFile>(std::move(tar));
 }
 
 const TarFile::Member* TarFile::find(std::string_view name) const {
   while (name.starts_with("./")) name.remove_prefix(2);
-  const auto found = by_name_.find(name);
-  return found == by_name_.end() ? nullptr : &members_[found->second];
+  const auto behind = std::upper_bound(by_name_.begin(), by_name_.end(), name,
+                                       [&](std::string_view n, uint32_t i) { return n < members_[i].name; });
+  if (behind == by_name_.begin()) return nullptr;
+  const Member& last = members_[*std::prev(behind)];
+  return last.name == name ? &last : nullptr;
 }
 
 std::string_view TarFile::key_of(size_t member) const {

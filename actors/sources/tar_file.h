@@ -1,10 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/mapped_file.h"
@@ -54,7 +54,7 @@ class TarFile {
   std::shared_ptr<const MappedFile> file_;  // shared: members outlive the archive object
   std::vector<Member> members_;
   std::string fault_;
-  std::unordered_map<std::string_view, size_t> by_name_;  // views into members_
+  std::vector<uint32_t> by_name_;  // positions in members_, by name and then as they come
 };
 
 /// What stands behind the key of a webdataset member, in lower case: "jpg" of "shards/000.JPG".
