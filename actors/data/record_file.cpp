@@ -6,6 +6,7 @@ namespace troupe {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+/// How far the end of a first object is looked for.
 constexpr size_t kMostSpreadBytes = size_t{64} << 20;
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 

@@ -149,10 +149,11 @@ Status SampleReader::read_record(int source, const RecordSpan& span, Record& rec
     return parse_row(row->object, record, spelling);
   }
   const auto text = bytes(source).substr(static_cast<size_t>(span.offset), static_cast<size_t>(span.length));
-  if (shards_[s] == nullptr && (text.ends_with("},") || text == "{"))
-    return invalid_argument((text == "{" ? "begins an object that goes over several lines; " : "ends in a comma; ") +
-                            std::string(kLinesOrArray));
-  if (shards_[s] == nullptr) return parse_record(text, record, spelling, {span.line, span.column});
+  if (shards_[s] == nullptr) {
+    if (text.ends_with("},")) return invalid_argument("ends in a comma; " + std::string(kLinesOrArray));
+    if (text == "{") return invalid_argument("begins an object over several lines; " + std::string(kLinesOrArray));
+    return parse_record(text, record, spelling, {span.line, span.column});
+  }
   const TarFile::Sample sample = shards_[s]->sample_at(static_cast<size_t>(span.offset));
   if (record.id.empty()) record.id = sample.key;
   return parse_record_with_media(text, media_beside(*shards_[s], sample), record, spelling, {1, 1});

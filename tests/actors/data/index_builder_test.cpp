@@ -268,7 +268,7 @@ TEST_CASE("A line that ends in a comma or opens an object is refused with how re
   CHECK(index.samples.size() == 1);
   REQUIRE(index.bad.size() == 2);
   CHECK(index.bad[0].reason.find("ends in a comma; valid: one record a line") != std::string::npos);
-  CHECK(index.bad[1].reason.find("goes over several lines; valid: one record a line") != std::string::npos);
+  CHECK(index.bad[1].reason.find("begins an object over several lines; valid: one record a line") != std::string::npos);
 }
 
 TEST_CASE("A source that does not exist and pixel limits that cross are refused by name") {
