@@ -32,8 +32,9 @@ bool is_taken(const DataSource& source, int64_t record) {
   return count(record + 1) > count(record);
 }
 
-std::string place_name(const std::string& path, int64_t line) {
-  return std::filesystem::path(path).filename().string() + ":" + std::to_string(line);
+std::string place_name(const std::string& path, int64_t line, int64_t element) {
+  return std::filesystem::path(path).filename().string() + ":" + std::to_string(line) +
+         (element > 0 ? " (record " + std::to_string(element) + ")" : "");
 }
 
 BlockReader::BlockReader(const SampleReader& reader, BlockCache* cache, std::function<void(const std::string&)> warn)
@@ -135,7 +136,7 @@ Result<BlockEntry> BlockReader::look_at(int source, const RecordSpan& span) {
   BlockEntry entry;
   Record record;
   const auto parsed = reader_.read_record(source, span, record);
-  entry.id = record.id.empty() ? place_name(reader_.source(source).path, span.line) : record.id;
+  entry.id = record.id.empty() ? place_name(reader_.source(source).path, span.line, span.element) : record.id;
   entry.kind = BlockEntry::Kind::kBad;
   if (!parsed.ok()) {
     if (parsed.error().code == ErrorCode::kResourceExhausted)

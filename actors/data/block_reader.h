@@ -52,7 +52,7 @@ class BlockReader {
 /// Whether record `record` of a source is used: the first take_records, or a fraction spread evenly over the file.
 bool is_taken(const DataSource& source, int64_t record);
 
-/// "FILE:LINE", the name of a record that has none.
-std::string place_name(const std::string& path, int64_t line);
+/// "FILE:LINE", the name of a record that has none, and "FILE:LINE (record N)" for element N, from 1, of an array.
+std::string place_name(const std::string& path, int64_t line, int64_t element = 0);
 
 }  // namespace troupe

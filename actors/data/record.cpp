@@ -90,6 +90,7 @@ class RecordReader {
   }
 
   Status read_images() {
+    TROUPE_RETURN_IF_ERROR(refuse_media_left_out());
     TROUPE_ASSIGN(const Found found, present(object_, Column::kImages, spelling_));
     if (found && !record_.images.empty()) return refuse_both("images", found.key);
     return found ? read_image_list(*found.value, found.key, record_.images) : Status();
@@ -110,6 +111,19 @@ class RecordReader {
   }
 
  private:
+  /// A source that names no column of images or videos may still hold some.
+  Status refuse_media_left_out() const {
+    for (const auto column : {Column::kImages, Column::kVideos}) {
+      if (!keys_of(column, spelling_).empty()) continue;
+      TROUPE_ASSIGN(const Found held, present(object_, column, {}));
+      if (held && !named_by_spec(held.key, spelling_))
+        return invalid_argument("key '" + held.key + "' holds something, but the columns of the source leave " +
+                                (column == Column::kImages ? "images" : "videos") +
+                                " out; valid: columns that name the key, or records without it");
+    }
+    return {};
+  }
+
   bool holds(const char* key) const {
     const auto found = object_.find(key);
     return found != object_.end() && !is_empty(*found);
@@ -122,26 +136,30 @@ class RecordReader {
 
 /// Files that lie beside the record: its images and videos when it names none, before the first question unless the
 /// text places them.
-void add_media(const std::vector<std::string>& media, Record& record) {
-  if (!record.images.empty() || !record.videos.empty() || media.empty()) return;
+Status add_media(const MediaBeside& beside, Record& record) {
+  if (!record.images.empty() || !record.videos.empty()) return {};
+  if (!beside.unread.empty())
+    return invalid_argument(beside.unread +
+                            ", and the record names no image and no video; valid: a record that does, "
+                            "or a sample without the member");
   std::string placeholders;
-  for (const auto& name : media) {
+  for (const auto& name : beside.names) {
     if (is_video_name(name))
       record.videos.push_back({name, {}, 0});
     else
       record.images.push_back(name);
     placeholders += std::string(is_video_name(name) ? kVideoPlaceholder : kImagePlaceholder) + "\n";
   }
-  if (!media_in_order(record.turns).empty()) return;
+  if (!media_in_order(record.turns).empty()) return {};
   for (auto& turn : record.turns) {
     if (turn.role != Role::kUser) continue;
     turn.text.insert(0, placeholders);
-    return;
+    break;
   }
+  return {};
 }
 
-Status read_record(const Json& object, const std::vector<std::string>& media, const RecordSpelling& spelling,
-                   Record& record) {
+Status read_record(const Json& object, const MediaBeside& beside, const RecordSpelling& spelling, Record& record) {
   if (!object.is_object()) return invalid_argument("is a " + std::string(object.type_name()) + ", not an object");
   RecordReader reader(object, spelling, record);
   TROUPE_RETURN_IF_ERROR(reader.read_id());
@@ -150,7 +168,7 @@ Status read_record(const Json& object, const std::vector<std::string>& media, co
   TROUPE_RETURN_IF_ERROR(reader.refuse_keys());
   TROUPE_RETURN_IF_ERROR(read_videos(object, spelling, record));
   TROUPE_RETURN_IF_ERROR(reader.read_images());
-  add_media(media, record);
+  TROUPE_RETURN_IF_ERROR(add_media(beside, record));
   TROUPE_RETURN_IF_ERROR(reader.refuse_beside_media());
   bind_image_placeholders_to_videos(record);
   return check_placeholders(record);
@@ -174,11 +192,11 @@ Status parse_row(const Json& object, Record& record, const RecordSpelling& spell
   }
 }
 
-Status parse_record_with_media(std::string_view json, const std::vector<std::string>& media, Record& record,
+Status parse_record_with_media(std::string_view json, const MediaBeside& beside, Record& record,
                                const RecordSpelling& spelling, TextPlace begin) {
   TROUPE_ASSIGN(const Json object, parse_json(json, begin));
   try {
-    return read_record(object, media, spelling, record);
+    return read_record(object, beside, spelling, record);
   } catch (const Json::exception& e) {
     return invalid_argument("cannot be read: " + json_complaint(e));
   }

@@ -46,9 +46,14 @@ Status parse_record(std::string_view json, Record& record, const RecordSpelling&
 /// The same for a record that comes as an object whose pictures may be bytes (binary values), such as a row of a table.
 Status parse_row(const nlohmann::json& object, Record& record, const RecordSpelling& spelling = {});
 
-/// The same for a record whose pictures and videos lie beside it rather than in it: `media` (names of files) are its
-/// own when it names none. Without a placeholder in the text they come before the first question's.
-Status parse_record_with_media(std::string_view json, const std::vector<std::string>& media, Record& record,
+/// What lies beside a record rather than in it, and is its own when it names no picture and no video.
+struct MediaBeside {
+  std::vector<std::string> names;  // of pictures and videos, in their order
+  std::string unread;              // what a record may be about and is not read, for a message; empty: nothing
+};
+
+/// The same for a record with media beside it. Without a placeholder in the text they come before the first question's.
+Status parse_record_with_media(std::string_view json, const MediaBeside& beside, Record& record,
                                const RecordSpelling& spelling, TextPlace begin);
 
 }  // namespace troupe

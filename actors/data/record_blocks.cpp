@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "actors/data/shard_samples.h"
+
 namespace troupe {
 namespace {
 
@@ -38,29 +40,29 @@ void RecordBlocks::hash_whole(const MappedFile& file) {
 
 void RecordBlocks::find_samples(const TarFile& shard) {
   const auto samples = shard.samples();
+  // Where one sample is in pieces, a part of any may lie behind the place where an archive breaks off.
+  const bool any_apart = std::any_of(samples.begin(), samples.end(), [](const auto& sample) { return sample.apart; });
   for (size_t i = 0; i < samples.size(); ++i) {
     const auto number = static_cast<int64_t>(i) + 1;
-    const std::string name = "sample '" + samples[i].key + "'";
-    if (!shard.fault().empty() && i + 1 == samples.size()) {
-      faults_.push_back(
-          {number, 1, name + " may lack members, as the archive cannot be read behind it: " + shard.fault()});
-      break;
+    std::string fault = sample_fault(shard, samples[i]);
+    if (!shard.fault().empty() && (any_apart || i + 1 == samples.size()))
+      fault = "may lack members, as the archive cannot be read behind it: " + shard.fault();
+    if (!fault.empty()) {
+      faults_.push_back({number, 1, "sample '" + samples[i].key + "' " + fault});
+      continue;
     }
-    bool found = false;
-    for (const size_t m : samples[i].members) {
-      const auto& member = shard.members()[m];
-      if (member_extension(member.name) != "json") continue;
-      found = true;
-      if (member.fault.empty())
-        samples_.push_back({static_cast<int64_t>(member.offset), static_cast<int64_t>(member.size), number, 1});
-      else
-        faults_.push_back({number, 1, "member '" + member.name + "' " + member.fault});
-    }
-    if (!found) faults_.push_back({number, 1, name + " has no member KEY.json, which holds the turns"});
+    const auto& of = samples[i].members;
+    const auto record = std::find_if(of.begin(), of.end(),
+                                     [&](size_t m) { return member_extension(shard.members()[m].name) == "json"; });
+    const auto& member = shard.members()[*record];
+    if (member.fault.empty())
+      samples_.push_back({static_cast<int64_t>(member.offset), static_cast<int64_t>(member.size), number, 1});
+    else
+      faults_.push_back({number, 1, "member '" + member.name + "' " + member.fault});
   }
   if (!samples.empty()) return;
   faults_.push_back(
-      {1, 1, shard.fault().empty() ? "the archive holds no file" : "the archive cannot be read: " + shard.fault()});
+      {1, 1, shard.fault().empty() ? "the archive holds no sample" : "the archive cannot be read: " + shard.fault()});
 }
 
 bool RecordBlocks::next_record(RecordSpan& span) {
@@ -120,7 +122,8 @@ void RecordBlocks::hash_content(RecordBlock& block) {
   }
   std::vector<uint64_t> numbers(block.content.begin(), block.content.end());
   for (const auto& span : block.records)
-    for (const int64_t number : {span.offset - static_cast<int64_t>(block.begin), span.length, span.line, span.column})
+    for (const int64_t number :
+         {span.offset - static_cast<int64_t>(block.begin), span.length, span.line, span.column, span.element})
       numbers.push_back(static_cast<uint64_t>(number));
   block.content = key_of(XXH3_128bits(numbers.data(), numbers.size() * sizeof(uint64_t)));
 }

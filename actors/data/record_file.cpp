@@ -6,6 +6,8 @@ namespace troupe {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+/// How far the end of a first object is looked for.
+constexpr size_t kMostSpreadBytes = size_t{64} << 20;
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
 }  // namespace
@@ -24,7 +26,34 @@ RecordScanner::RecordScanner(std::string_view bytes) : bytes_(bytes) {
     line_begin_ = at_ + 1 - static_cast<size_t>(column_of(at_));
     ++at_;
     state_ = State::kFirstElement;
+  } else if (bytes[first] == '{' && is_spread(first)) {
+    line_ += std::count(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(first), '\n');
+    at_ = first;
+    fail("the object that begins here goes over several lines, and nothing of the file is read; " +
+         std::string(kLinesOrArray));
   }
+}
+
+bool RecordScanner::is_spread(size_t begin) const {
+  int depth = 0;
+  bool in_string = false, spread = false;
+  const size_t end = std::min(bytes_.size(), begin + kMostSpreadBytes);
+  for (size_t i = begin; i < end; ++i) {
+    const char c = bytes_[i];
+    if (in_string && c == '\\') {
+      ++i;
+    } else if (c == '"') {
+      in_string = !in_string;
+    } else if (c == '\n') {
+      if (in_string) return false;  // the line is broken, not laid out
+      spread = true;
+    } else if (!in_string && (c == '{' || c == '[')) {
+      ++depth;
+    } else if (!in_string && (c == '}' || c == ']') && --depth == 0) {
+      return spread;
+    }
+  }
+  return false;
 }
 
 bool RecordScanner::next(RecordSpan& span) {
@@ -42,7 +71,7 @@ bool RecordScanner::next_line(RecordSpan& span) {
     while (last > first && is_space(bytes_[last - 1])) --last;
     if (first == last) continue;
     span = {static_cast<int64_t>(first), static_cast<int64_t>(last - first), line,
-            static_cast<int64_t>(first - begin) + 1};
+            static_cast<int64_t>(first - begin) + 1, 0};
     return true;
   }
   state_ = State::kDone;
@@ -67,6 +96,7 @@ bool RecordScanner::next_element(RecordSpan& span) {
 bool RecordScanner::element(RecordSpan& span) {
   const size_t begin = at_;
   span.line = line_;
+  span.element = ++elements_;
   span.column = static_cast<int64_t>(at_ - line_begin_) + 1;
   int depth = 0;
   for (; at_ < bytes_.size(); ++at_) {

@@ -11,8 +11,9 @@ namespace troupe {
 /// `offset` is its number, from 0, and `length` 1.
 struct RecordSpan {
   int64_t offset = 0, length = 0;
-  int64_t line = 0;    // of its first byte, from 1; in an archive its sample's number, in a table its row's
-  int64_t column = 1;  // of its first byte, from 1
+  int64_t line = 0;     // of its first byte, from 1; in an archive its sample's number, in a table its row's
+  int64_t column = 1;   // of its first byte, from 1
+  int64_t element = 0;  // in an array its number, from 1: many may share a line
 };
 
 /// A place where the structure around the records breaks (a trailing comma, an array that is not closed, ...).
@@ -20,6 +21,10 @@ struct RecordFault {
   int64_t line = 0, column = 1;
   std::string reason;
 };
+
+/// How records may be laid out, for messages.
+inline constexpr std::string_view kLinesOrArray =
+    "valid: one record a line without commas between, or all records in one array [..., ...]";
 
 /// Finds the records of a JSON array or of JSON lines one after the other, told apart by the first character and not by
 /// the file's name. A byte-order mark, CRLF line ends and blank lines are skipped. Cost: one pass over the bytes;
@@ -36,6 +41,8 @@ class RecordScanner {
 
  private:
   enum class State { kLines, kFirstElement, kNextElement, kDone };
+  /// Whether the object there is closed on a later line, as a pretty-printed one is.
+  bool is_spread(size_t begin) const;
   bool next_line(RecordSpan& span);
   bool next_element(RecordSpan& span);
   /// One element: up to its matching bracket, or, for anything that is no object or array, up to the next separator.
@@ -53,7 +60,7 @@ class RecordScanner {
   std::string_view bytes_;
   State state_ = State::kLines;
   size_t at_ = 0;
-  int64_t line_ = 1;
+  int64_t line_ = 1, elements_ = 0;
   size_t line_begin_ = 0;  // offset of the line's first byte
   std::optional<RecordFault> fault_;
 };

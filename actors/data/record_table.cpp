@@ -97,7 +97,8 @@ std::vector<std::string> keys_of(Column column, const RecordSpelling& spelling) 
   for (const auto& row : columns()) {
     if (row.column != column) continue;
     const auto named = spelling.columns.find(row.name);
-    return named == spelling.columns.end() ? row.keys : std::vector<std::string>{named->second};
+    if (named == spelling.columns.end()) return row.keys;
+    return named->second.empty() ? std::vector<std::string>() : std::vector<std::string>{named->second};
   }
   return {};
 }

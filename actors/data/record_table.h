@@ -30,7 +30,8 @@ enum class Column {
 enum class Role { kSystem, kUser, kAssistant, kTool };
 const char* role_name(Role role);  // as the chat form spells it
 
-/// The keys that may hold `column`, in the order in which they are looked for; one key when the source names it.
+/// The keys that may hold `column`, in the order in which they are looked for; one key when the source names it,
+/// none when it names "".
 std::vector<std::string> keys_of(Column column, const RecordSpelling& spelling);
 /// Every key that means something in a record or in a part of one, the refused ones too.
 std::set<std::string> known_keys(const RecordSpelling& spelling);

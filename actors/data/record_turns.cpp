@@ -26,14 +26,23 @@ class TurnReader {
     if (asked || answered) return read_columns();
     for (const auto& key : keys_of(Column::kTurns, spelling_))
       if (object_.contains(key)) return invalid_argument("'" + key + "' is empty");
-    const auto turns = keys_of(Column::kTurns, spelling_), question = keys_of(Column::kQuestion, spelling_),
-               answer = keys_of(Column::kAnswer, spelling_);
-    return invalid_argument(
-        (turns.size() > 1 ? "has neither '" + turns[0] + "' nor '" + turns[1] + "'" : "has no '" + turns[0] + "'") +
-        ", nor a question ('" + question[0] + "') with an answer ('" + answer[0] + "')");
+    return invalid_argument(no_turns());
   }
 
  private:
+  /// Which of the columns that are read a record without turns could have had.
+  std::string no_turns() const {
+    const auto turns = keys_of(Column::kTurns, spelling_), answer = keys_of(Column::kAnswer, spelling_);
+    auto question = keys_of(Column::kQuestion, spelling_);
+    if (question.empty()) question = keys_of(Column::kInput, spelling_);
+    const std::string pair = question.empty() || answer.empty()
+                                 ? ""
+                                 : "a question ('" + question[0] + "') with an answer ('" + answer[0] + "')";
+    if (turns.empty()) return pair.empty() ? "has no column of turns" : "has no pair of " + pair;
+    return (turns.size() > 1 ? "has neither '" + turns[0] + "' nor '" + turns[1] + "'" : "has no '" + turns[0] + "'") +
+           (pair.empty() ? "" : ", nor " + pair);
+  }
+
   /// `system`: whether a key beside the list has the system's words.
   Status read_turn_list(const Found& found, bool system) {
     const Json& list = *found.value;
@@ -140,8 +149,10 @@ class TurnReader {
     TROUPE_ASSIGN(const std::string question, read_string(Column::kQuestion));
     TROUPE_ASSIGN(const std::string input, read_string(Column::kInput));
     TROUPE_ASSIGN(const std::string answer, read_string(Column::kAnswer));
-    if (question.empty() && input.empty())
-      return invalid_argument("has no question; key '" + keys_of(Column::kQuestion, spelling_)[0] + "' is empty");
+    if (question.empty() && input.empty()) {
+      const auto keys = keys_of(Column::kQuestion, spelling_);
+      return invalid_argument("has no question" + (keys.empty() ? "" : "; key '" + keys[0] + "' is empty"));
+    }
     const bool answered = std::any_of(answer_keys_.begin(), answer_keys_.end(), [&](const auto& key) {
       return object_.contains(key) && object_.at(key).is_string();
     });

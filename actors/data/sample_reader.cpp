@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <iterator>
 
-#include "actors/data/media_names.h"
 #include "actors/data/placeholders.h"
 #include "actors/data/record_table.h"
+#include "actors/data/shard_samples.h"
 #include "actors/images/image_size.h"
 #include "actors/parquet/parquet_rows.h"
 #include "actors/sources/file_kind.h"
@@ -149,21 +149,14 @@ Status SampleReader::read_record(int source, const RecordSpan& span, Record& rec
     return parse_row(row->object, record, spelling);
   }
   const auto text = bytes(source).substr(static_cast<size_t>(span.offset), static_cast<size_t>(span.length));
-  if (shards_[s] == nullptr) return parse_record(text, record, spelling, {span.line, span.column});
-  const auto& members = shards_[s]->members();
-  // Members are in the archive's order, so a record's neighbours are found from its offset.
-  const auto at = std::partition_point(members.begin(), members.end(),
-                                       [&](const auto& m) { return m.offset < static_cast<size_t>(span.offset); });
-  if (at == members.end()) return parse_record(text, record, spelling);
-  const std::string key = at->name.substr(0, at->name.size() - member_extension(at->name).size());
-  auto first = at, last = at;
-  while (first != members.begin() && std::prev(first)->name.starts_with(key)) --first;
-  while (last != members.end() && last->name.starts_with(key)) ++last;
-  std::vector<std::string> media;
-  for (auto m = first; m != last; ++m)
-    if (is_picture_name(m->name) || is_video_name(m->name)) media.push_back(m->name);
-  if (record.id.empty()) record.id = key.substr(0, key.size() - 1);
-  return parse_record_with_media(text, media, record, spelling, {1, 1});
+  if (shards_[s] == nullptr) {
+    if (text.ends_with("},")) return invalid_argument("ends in a comma; " + std::string(kLinesOrArray));
+    if (text == "{") return invalid_argument("begins an object over several lines; " + std::string(kLinesOrArray));
+    return parse_record(text, record, spelling, {span.line, span.column});
+  }
+  const TarFile::Sample sample = shards_[s]->sample_at(static_cast<size_t>(span.offset));
+  if (record.id.empty()) record.id = sample.key;
+  return parse_record_with_media(text, media_beside(*shards_[s], sample), record, spelling, {1, 1});
 }
 
 Error SampleReader::changed(const SampleView& sample, const std::string& how) const {

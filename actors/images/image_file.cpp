@@ -11,22 +11,51 @@ namespace {
 
 Result<ImageHeader> header_by_content(std::string_view s) {
   if (s.empty()) return invalid_argument("is empty (0 bytes)");
-  if (s.starts_with("\xFF\xD8\xFF")) return codecs::jpeg_header(s);
-  if (s.starts_with("\x89PNG\r\n\x1A\n")) return codecs::png_header(s);
-  if (s.starts_with("RIFF") && bytes::part(s, 8, 4) == "WEBP") return codecs::webp_header(s);
-  if (s.starts_with("GIF87a") || s.starts_with("GIF89a")) return codecs::gif_header(s);
-  if (s.starts_with("BM")) return codecs::bmp_header(s);
-  for (const auto mark : {std::string_view("II*\0", 4), std::string_view("MM\0*", 4), std::string_view("II+\0", 4),
-                          std::string_view("MM\0+", 4)})
-    if (s.starts_with(mark)) return codecs::tiff_header(s);
-  std::string name = "not an image of a known type";
-  const auto brand = bytes::part(s, 4, 8);
-  if (brand == "ftypavif" || brand == "ftypavis") name = "an AVIF";
-  if (brand == "ftypheic" || brand == "ftypheix" || brand == "ftypmif1") name = "a HEIC";
-  return invalid_argument("is " + name + "; JPEG, PNG, WebP, GIF, BMP and TIFF are read");
+  const auto type = image_type_of(s);
+  if (!type) {
+    const auto name = unread_image_type_of(s);
+    return invalid_argument("is " + (name.empty() ? "not an image of a known type" : std::string(name)) +
+                            "; JPEG, PNG, WebP, GIF, BMP and TIFF are read");
+  }
+  switch (*type) {
+    case ImageType::kJpeg:
+      return codecs::jpeg_header(s);
+    case ImageType::kPng:
+      return codecs::png_header(s);
+    case ImageType::kWebp:
+      return codecs::webp_header(s);
+    case ImageType::kGif:
+      return codecs::gif_header(s);
+    case ImageType::kBmp:
+      return codecs::bmp_header(s);
+    case ImageType::kTiff:
+      return codecs::tiff_header(s);
+  }
+  return internal_error("has a type without a header");
 }
 
 }  // namespace
+
+std::optional<ImageType> image_type_of(std::string_view s) {
+  if (s.starts_with("\xFF\xD8\xFF")) return ImageType::kJpeg;
+  if (s.starts_with("\x89PNG\r\n\x1A\n")) return ImageType::kPng;
+  if (s.starts_with("RIFF") && bytes::part(s, 8, 4) == "WEBP") return ImageType::kWebp;
+  if (s.starts_with("GIF87a") || s.starts_with("GIF89a")) return ImageType::kGif;
+  if (s.starts_with("BM")) return ImageType::kBmp;
+  for (const auto mark : {std::string_view("II*\0", 4), std::string_view("MM\0*", 4), std::string_view("II+\0", 4),
+                          std::string_view("MM\0+", 4)})
+    if (s.starts_with(mark)) return ImageType::kTiff;
+  return {};
+}
+
+std::string_view unread_image_type_of(std::string_view s) {
+  const auto brand = bytes::part(s, 4, 8);
+  if (brand == "ftypavif" || brand == "ftypavis") return "an AVIF";
+  for (const auto heic : {"ftypheic", "ftypheix", "ftyphevc", "ftypmif1", "ftypmsf1"})
+    if (brand == heic) return "a HEIC";
+  if (s.starts_with("\xFF\x0A") || brand == "JXL \r\n\x87\n") return "a JPEG XL";
+  return {};
+}
 
 Result<ImageHeader> read_image_header(std::string_view bytes) {
   TROUPE_ASSIGN(const auto header, header_by_content(bytes));

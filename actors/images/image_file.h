@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -23,6 +24,11 @@ struct ImageHeader {
   int64_t width() const { return sides_exchanged() ? stored_height : stored_width; }
   int64_t height() const { return sides_exchanged() ? stored_width : stored_height; }
 };
+
+/// The type by the first bytes; none: no picture that is read.
+std::optional<ImageType> image_type_of(std::string_view bytes);
+/// Of a picture of another type by the first bytes: "an AVIF", "a HEIC", "a JPEG XL"; empty: not known either.
+std::string_view unread_image_type_of(std::string_view bytes);
 
 /// Tells the type by content and reads size and orientation without decoding. InvalidArgument with the reason: empty,
 /// another type (by name), a header that does not parse, a file that ends before its picture does, more pixels than

@@ -2,9 +2,13 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
+#include <numeric>
+#include <unordered_map>
 
 #include "actors/sources/file_kind.h"
 
@@ -20,6 +24,29 @@ constexpr std::string_view kCutOff = "is cut off: the archive ends in it";
 size_t key_end(std::string_view name) {
   const size_t slash = name.rfind('/');
   return std::min(name.find('.', slash == std::string_view::npos ? 0 : slash + 1), name.size());
+}
+
+/// Samples of one key become the first of them.
+void join_parts(std::vector<TarFile::Sample>& samples) {
+  std::vector<uint64_t> hashes;
+  hashes.reserve(samples.size());
+  const auto hash = [](const TarFile::Sample& s) { return XXH3_64bits(s.key.data(), s.key.size()); };
+  for (const auto& sample : samples) hashes.push_back(hash(sample));
+  std::sort(hashes.begin(), hashes.end());
+  if (std::adjacent_find(hashes.begin(), hashes.end()) == hashes.end()) return;
+  std::unordered_map<std::string_view, size_t> first;  // of the keys that may come twice; views into `samples`
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const auto [begin, end] = std::equal_range(hashes.begin(), hashes.end(), hash(samples[i]));
+    if (end - begin < 2) continue;
+    const auto [found, is_new] = first.try_emplace(samples[i].key, i);
+    if (is_new) continue;
+    TarFile::Sample& whole = samples[found->second];
+    whole.apart = true;
+    whole.members.insert(whole.members.end(), samples[i].members.begin(), samples[i].members.end());
+    samples[i].members.clear();
+  }
+  first.clear();
+  std::erase_if(samples, [](const auto& sample) { return sample.members.empty(); });
 }
 
 class Reader {
@@ -92,24 +119,54 @@ Result<std::shared_ptr<const TarFile>> TarFile::open(const std::string& path) {
   if (!is_tar(bytes)) return invalid_argument(path + " is not a tar archive");
   tar->fault_ = Reader(bytes).run(tar->members_);
   tar->file_->forget(0, bytes.size());
-  for (size_t i = 0; i < tar->members_.size(); ++i) tar->by_name_[tar->members_[i].name] = i;
+  tar->by_name_.resize(tar->members_.size());
+  std::iota(tar->by_name_.begin(), tar->by_name_.end(), 0U);
+  std::sort(tar->by_name_.begin(), tar->by_name_.end(), [&](uint32_t a, uint32_t b) {
+    const int order = tar->members_[a].name.compare(tar->members_[b].name);
+    return order != 0 ? order < 0 : a < b;
+  });
   return std::shared_ptr<const TarFile>(std::move(tar));
 }
 
 const TarFile::Member* TarFile::find(std::string_view name) const {
   while (name.starts_with("./")) name.remove_prefix(2);
-  const auto found = by_name_.find(name);
-  return found == by_name_.end() ? nullptr : &members_[found->second];
+  const auto behind = std::upper_bound(by_name_.begin(), by_name_.end(), name,
+                                       [&](std::string_view n, uint32_t i) { return n < members_[i].name; });
+  if (behind == by_name_.begin()) return nullptr;
+  const Member& last = members_[*std::prev(behind)];
+  return last.name == name ? &last : nullptr;
+}
+
+std::string_view TarFile::key_of(size_t member) const {
+  const std::string_view name = members_[member].name;
+  const auto key = name.substr(0, key_end(name));
+  return key.ends_with('/') ? std::string_view() : key;
 }
 
 std::vector<TarFile::Sample> TarFile::samples() const {
   std::vector<Sample> samples;
   for (size_t i = 0; i < members_.size(); ++i) {
-    const auto key = std::string_view(members_[i].name).substr(0, key_end(members_[i].name));
+    const auto key = key_of(i);
+    if (key.empty()) continue;
     if (samples.empty() || samples.back().key != key) samples.push_back({std::string(key), {}});
     samples.back().members.push_back(i);
   }
+  join_parts(samples);
   return samples;
+}
+
+TarFile::Sample TarFile::sample_at(size_t offset) const {
+  const auto at =
+      std::partition_point(members_.begin(), members_.end(), [&](const auto& m) { return m.offset < offset; });
+  if (at == members_.end()) return {};
+  const auto own = static_cast<size_t>(at - members_.begin());
+  Sample sample{std::string(key_of(own)), {}};
+  const auto is_near = [&](size_t i) { return key_of(i).empty() || key_of(i) == sample.key; };
+  size_t first = own;
+  while (first > 0 && is_near(first - 1)) --first;
+  for (size_t i = first; i < members_.size() && is_near(i); ++i)
+    if (key_of(i) == sample.key) sample.members.push_back(i);
+  return sample;
 }
 
 std::string member_extension(std::string_view name) {

@@ -40,13 +40,14 @@ void read_weight(const Section& s, DataSource& source) {
     s.bad_value("weight", n->describe(), "a number above 0 up to " + number_text(kMostWeight));
 }
 
-/// A mapping of words to words.
-std::map<std::string, std::string> read_words(const Section& s, const std::string& key, const std::string& valid) {
+/// A mapping of words to words; `may_be_empty`: "" is one too.
+std::map<std::string, std::string> read_words(const Section& s, const std::string& key, const std::string& valid,
+                                              bool may_be_empty) {
   std::map<std::string, std::string> out;
   const Section below = s.present() ? s.section(key) : s;
   if (!s.has(key) || !below.present()) return out;
   for (const YamlEntry& e : s.find(key)->entries) {
-    if (e.value.kind != YamlKind::kScalar || e.value.text.empty())
+    if (e.value.kind != YamlKind::kScalar || (e.value.text.empty() && !(may_be_empty && e.value.quoted)))
       below.bad_value(e.key, e.value.describe(), valid);
     else
       out[e.key] = e.value.text;
@@ -57,13 +58,16 @@ std::map<std::string, std::string> read_words(const Section& s, const std::strin
 RecordSpelling read_spelling(const Section& s) {
   RecordSpelling out;
   const Section columns = s.present() ? s.section("columns") : s;
-  for (auto& [name, key] : read_words(s, "columns", "the key that records keep it under")) {
+  for (auto& [name, key] : read_words(s, "columns", "the key that records keep it under, or \"\" for none",
+                                      /*may_be_empty=*/true)) {
     if (std::find(kColumns.begin(), kColumns.end(), name) == kColumns.end())
       columns.fail(name, "unknown column; valid: " + join_words(kColumns));
+    if (key.empty() && (name == "role" || name == "content"))
+      columns.bad_value(name, "\"\"", "the key that turns keep it under");
     out.columns[name] = key;
   }
   const Section roles = s.present() ? s.section("roles") : s;
-  for (auto& [word, speaker] : read_words(s, "roles", join_words(kSpeakers))) {
+  for (auto& [word, speaker] : read_words(s, "roles", join_words(kSpeakers), /*may_be_empty=*/false)) {
     if (std::find(kSpeakers.begin(), kSpeakers.end(), speaker) == kSpeakers.end())
       roles.bad_value(word, "'" + speaker + "'", join_words(kSpeakers));
     out.roles[word] = speaker;

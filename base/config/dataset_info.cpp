@@ -27,7 +27,12 @@ const std::vector<std::string> kUnreadTags{"observation_tag", "function_tag"};
 const std::vector<std::string> kKnownKeys{"file_name", "formatting", "columns", "tags",  "num_samples",
                                           "ranking",   "split",      "folder",  "subset"};
 
+/// What an entry without columns means, by its formatting.
+const std::map<std::string, std::string> kAlpaca{{"question", "instruction"}, {"input", "input"}, {"answer", "output"}};
+const std::map<std::string, std::string> kSharegpt{{"turns", "conversations"}};
+
 Status read_columns(const Json& columns, RecordSpelling& spelling) {
+  if (!columns.is_object()) return invalid_argument(std::string("key 'columns' is a ") + columns.type_name());
   for (const auto& [name, key] : columns.items()) {
     if (key.is_null()) continue;
     if (!key.is_string()) return invalid_argument("column '" + name + "' is a " + key.type_name() + ", not a key");
@@ -37,6 +42,39 @@ Status read_columns(const Json& columns, RecordSpelling& spelling) {
     else if (name != key.get<std::string>())
       return invalid_argument("column '" + name + "' (key '" + key.get<std::string>() + "') is not read");
   }
+  return {};
+}
+
+/// What is trained stands in columns that the formatting decides.
+Status check_columns(const std::map<std::string, std::string>& named, const std::string& formatting) {
+  const auto has = [&](const char* column) { return named.count(column) > 0; };
+  if (formatting == "sharegpt" && !has("turns"))
+    return invalid_argument("has columns without 'messages', which holds the turns of formatting sharegpt");
+  if (formatting == "alpaca" && (!has("answer") || !(has("question") || has("input"))))
+    return invalid_argument(
+        "has columns without 'prompt' and 'response', which hold the turns of formatting alpaca; valid: both, or "
+        "formatting sharegpt with 'messages'");
+  return {};
+}
+
+/// Columns that an entry does not name are not read, whatever a record holds under their usual keys.
+Status read_spelling(const Json& entry, const std::string& formatting, RecordSpelling& spelling) {
+  if (entry.contains("columns")) {
+    TROUPE_RETURN_IF_ERROR(read_columns(entry["columns"], spelling));
+    TROUPE_RETURN_IF_ERROR(check_columns(spelling.columns, formatting));
+  } else {
+    spelling.columns = formatting == "alpaca" ? kAlpaca : kSharegpt;
+  }
+  for (const auto& [name, column] : kColumns) spelling.columns.emplace(column, "");
+  return {};
+}
+
+Status read_number(const Json& entry, DataSource& source) {
+  const auto found = entry.find("num_samples");
+  if (found == entry.end() || found->is_null()) return {};
+  if (!found->is_number_integer() || found->get<int64_t>() < 1)
+    return invalid_argument("has num_samples " + found->dump() + "; valid: a number of records from 1");
+  source.take_records = found->get<int64_t>();
   return {};
 }
 
@@ -72,9 +110,8 @@ Result<DataSource> read_dataset(const Json& entry, const fs::path& folder) {
   DataSource source;
   source.path = (folder / entry["file_name"].get<std::string>()).lexically_normal().string();
   source.image_root = folder.string();
-  if (entry.contains("num_samples") && entry["num_samples"].is_number_integer())
-    source.take_records = entry["num_samples"].get<int64_t>();
-  if (entry.contains("columns")) TROUPE_RETURN_IF_ERROR(read_columns(entry["columns"], source.spelling));
+  TROUPE_RETURN_IF_ERROR(read_number(entry, source));
+  TROUPE_RETURN_IF_ERROR(read_spelling(entry, formatting, source.spelling));
   if (entry.contains("tags")) TROUPE_RETURN_IF_ERROR(read_tags(entry["tags"], source.spelling));
   return source;
 }

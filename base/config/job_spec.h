@@ -53,8 +53,8 @@ struct PlacementSpec {
   std::map<std::string, std::vector<std::string>> slots;  // kExplicit: "node:index", "node:0-3", "node:*"
 };
 
-/// Spellings of a source beside those that are always understood (docs/data.md): `columns` is the key of a meaning,
-/// `roles` the meaning of a word for a speaker.
+/// Spellings of a source beside those that are always understood (docs/data.md): `columns` is the key of a meaning, ""
+/// for one that is not read; `roles` the meaning of a word for a speaker.
 struct RecordSpelling {
   std::map<std::string, std::string> columns, roles;
 };

@@ -248,6 +248,29 @@ TEST_CASE("Progress ends with all records done") {
   CHECK(last.seconds_left == 0);
 }
 
+TEST_CASE("A record without an id in an array is named by its line and its number, wherever blocks are cut") {
+  Data data;
+  std::string nameless = record("x");
+  nameless.erase(1, nameless.find(',') + 1);
+  std::string array = "[" + nameless;
+  for (int i = 2; i <= 1200; ++i) array += ", " + (i == 17 || i == 1100 ? "{\"a\": 1}" : nameless);
+  const auto index = data.index({data.source(array + "]", "a.json")});
+  CHECK(index.samples.size() == 1198);
+  CHECK(index.samples[15].id == "a.json:1 (record 16)");
+  REQUIRE(index.bad.size() == 2);
+  CHECK(index.bad[0].id == "a.json:1 (record 17)");
+  CHECK(index.bad[1].id == "a.json:1 (record 1100)");
+}
+
+TEST_CASE("A line that ends in a comma or opens an object is refused with how records are laid out") {
+  Data data;
+  const auto index = data.index({data.source(record("a") + ",\n" + record("b") + "\n{\n")});
+  CHECK(index.samples.size() == 1);
+  REQUIRE(index.bad.size() == 2);
+  CHECK(index.bad[0].reason.find("ends in a comma; valid: one record a line") != std::string::npos);
+  CHECK(index.bad[1].reason.find("begins an object over several lines; valid: one record a line") != std::string::npos);
+}
+
 TEST_CASE("A source that does not exist and pixel limits that cross are refused by name") {
   Data data;
   const auto missing =

@@ -66,6 +66,29 @@ TEST_CASE("D23: a break in an array's structure is named with its line") {
   CHECK(find_records("[]").records.empty());
 }
 
+TEST_CASE("Elements of an array are counted, lines are not") {
+  const auto array = find_records("[{}, {}, 1,\n{}]");
+  REQUIRE(array.records.size() == 4);
+  for (size_t i = 0; i < 4; ++i) CHECK(array.records[i].element == static_cast<int64_t>(i) + 1);
+  CHECK(find_records("{}\n{}").records[1].element == 0);
+}
+
+TEST_CASE("A file that begins with an object over several lines has one fault and no record") {
+  for (const char* bytes :
+       {"\n{\n  \"a\": \"}\\\"\"\n}\n{\n  \"a\": 2\n}\n", "\n{\"a\": [\n1],\n\"b\": 2},\n{\"a\": 2}"}) {
+    const auto file = find_records(bytes);
+    CHECK(file.records.empty());
+    REQUIRE(file.fault);
+    CHECK(file.fault->line == 2);
+    CHECK(file.fault->reason.find("goes over several lines") != std::string::npos);
+    CHECK(file.fault->reason.find("valid: one record a line") != std::string::npos);
+  }
+  // A first line that is damaged costs no other.
+  CHECK(find_records("{\"a\": \"x\ny\"}\n{}").records.size() == 3);
+  CHECK(find_records("{\"a\": [1,\n{}\n{}").records.size() == 3);
+  CHECK(find_records("{\"a\": \"x\\n\"}\n{}").records.size() == 2);
+}
+
 TEST_CASE("Elements of an array that are no objects are still records, so that they are reported one by one") {
   CHECK(texts("[1, \"a,b\", null, [2, 3], {}]") == std::vector<std::string>{"1", "\"a,b\"", "null", "[2, 3]", "{}"});
 }

@@ -176,11 +176,11 @@ TEST_CASE("What holds no video is refused by its key") {
 
 TEST_CASE("Videos beside a record are its own, in the archive's order with its pictures") {
   Record record;
-  REQUIRE(parse_record_with_media(with("", "What?"), {"k.png", "k.mp4"}, record, {}, {}).ok());
+  REQUIRE(parse_record_with_media(with("", "What?"), {{"k.png", "k.mp4"}, ""}, record, {}, {}).ok());
   CHECK(record.turns[0].text == "<image>\n<video>\nWhat?");
   CHECK(record.videos[0].file.path == "k.mp4");
   Record frames;
-  REQUIRE(parse_record_with_media(with(R"("video": [["k.png"]], )", "<video>"), {"k.png"}, frames, {}, {}).ok());
+  REQUIRE(parse_record_with_media(with(R"("video": [["k.png"]], )", "<video>"), {{"k.png"}, ""}, frames, {}, {}).ok());
   CHECK(frames.images.empty());
   CHECK(is_video_name("a/B.WebM"));
   CHECK_FALSE(is_video_name(".mp4"));

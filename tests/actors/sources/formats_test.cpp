@@ -77,6 +77,32 @@ TEST_CASE("Columns and roles of the spec go before the table") {
   CHECK(has(reason(R"({"conversations": []})", spelling), "'dialog'"));
 }
 
+TEST_CASE("Columns of the spec with an empty key are not read, but for images and videos, which are refused") {
+  const RecordSpelling alpaca{{{"question", "p"},
+                               {"answer", "r"},
+                               {"input", ""},
+                               {"system", ""},
+                               {"history", ""},
+                               {"images", ""},
+                               {"videos", ""},
+                               {"turns", ""}},
+                              {}};
+  const auto record = good(
+      R"({"p": "Q", "r": "A", "input": "x", "system": "s", "history": [["q", "a"]], "images": [], "conversations": []})",
+      alpaca);
+  REQUIRE(record.turns.size() == 2);
+  CHECK(record.turns[0].text == "Q");
+  CHECK(has(reason(R"({"p": "Q", "r": "A", "images": ["a.png"]})", alpaca),
+            "key 'images' holds something, but the columns"));
+  CHECK(has(reason(R"({"p": "<image>", "r": "A", "image": "a.png"})", alpaca), "leave images out"));
+  CHECK(has(reason(R"({"p": "Q", "r": "A", "video": "a.mp4"})", alpaca), "key 'video' holds something"));
+  CHECK(has(reason(R"({"x": 1})", alpaca), "has no pair of a question ('p') with an answer ('r')"));
+  CHECK(has(reason(R"({"r": "A"})", {{{"question", ""}, {"input", "i"}, {"answer", "r"}}, {}}), "has no question"));
+  const RecordSpelling sharegpt{{{"turns", "t"}, {"question", ""}, {"input", ""}, {"answer", ""}}, {}};
+  CHECK(has(reason(R"({"instruction": "Q", "output": "A"})", sharegpt), "has no 't'"));
+  CHECK(has(reason(R"({"x": 1})", {{{"turns", ""}, {"question", ""}, {"input", ""}}, {}}), "has no column of turns"));
+}
+
 TEST_CASE("Keys that would change what is trained are refused when they hold something") {
   const std::string turns = R"("conversations": [{"from": "human", "value": "q"}, {"from": "gpt", "value": "a"}]})";
   for (const char* key : {"tools", "objects", "rejected", "rejected_response", "audio", "audios"}) {
@@ -125,6 +151,55 @@ TEST_CASE("Of a shard with several faulty samples each is reported, and the good
   CHECK(has(index.bad[0].to_string(), "record 'x/002': image 'x/002.png' is sparse, which is not read"));
   CHECK(has(index.bad[1].to_string(), "faulty.tar:2: record 'faulty.tar:2': sample 'x/001' has no member KEY.json"));
   CHECK(has(index.bad[2].to_string(), "sample 'x/004' has no member KEY.json"));
+}
+
+TEST_CASE("Samples of a shard that lie in pieces or have a member twice are refused by their key") {
+  Data data;
+  const std::string path = std::string(TROUPE_SHARDS) + "/pieces.tar";
+  const auto index = data.index(path, "");
+  std::vector<std::string> ids;
+  for (const SampleView sample : index.samples) ids.emplace_back(sample.id);
+  CHECK(ids == std::vector<std::string>{"x/002", "x/003", "x/006"});
+  CHECK(index.samples[1].images.size() == 1);
+  CHECK(index.total_records == 7);
+  REQUIRE(index.bad.size() == 4);
+  CHECK(has(index.bad[0].reason, "sample 'x/000' is in pieces: its members do not lie side by side"));
+  CHECK(has(index.bad[1].reason, "sample 'x/001' is in pieces"));
+  CHECK(has(index.bad[1].reason, "tar --sort=name"));
+  CHECK(has(index.bad[2].reason, "sample 'x/004' has the member 'x/004.json' twice"));
+  CHECK(has(index.bad[3].reason, "sample 'x/005' has several members KEY.json"));
+  // Behind the cut a picture of any sample may lie.
+  const std::string whole = fixture::contents(path);
+  const auto cut = data.index(data.scratch.write("cut.tar", whole.substr(0, whole.rfind("x/005.JSON") + 100)), "");
+  CHECK(cut.samples.empty());
+  CHECK(has(cut.bad[2].reason, "sample 'x/002' may lack members"));
+}
+
+TEST_CASE("What macOS writes beside a shard's members splits no sample") {
+  Data data;
+  const auto index = data.index(std::string(TROUPE_SHARDS) + "/hidden.tar", "");
+  CHECK(index.bad.empty());
+  REQUIRE(index.samples.size() == 2);
+  for (const SampleView sample : index.samples) CHECK(sample.images.size() == 1);
+}
+
+TEST_CASE("A shard's member that a record may be about and that is not read makes the sample bad") {
+  Data data;
+  const auto index = data.index(std::string(TROUPE_SHARDS) + "/unread.tar", "");
+  std::vector<std::string> ids;
+  for (const SampleView sample : index.samples) ids.emplace_back(sample.id);
+  CHECK(ids == std::vector<std::string>{"007", "008", "009", "010", "011"});
+  CHECK(index.samples[4].images.size() == 1);
+  const std::vector<std::string> reasons{
+      "member '000.img' is a picture by its content", "member '001.dat' is sound by its content",
+      "member '002.bin' is a video by its content",   "member '003.photo' is an AVIF by its content",
+      "member '004.heic' is a picture by its name",   "member '005.wav' is sound by its name",
+      "member '006.depth.npy' is numbers by its name"};
+  REQUIRE(index.bad.size() == reasons.size());
+  for (size_t i = 0; i < reasons.size(); ++i) {
+    INFO(index.bad[i].reason);
+    CHECK(has(index.bad[i].reason, reasons[i] + ", which is not read"));
+  }
 }
 
 TEST_CASE("A shard that is cut off keeps the samples before the cut, and not the one that may lack a picture") {

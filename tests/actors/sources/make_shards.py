@@ -60,6 +60,39 @@ def main():
         add(tar, "x/005.json", json.dumps({"conversations": turns("No picture?")}).encode())
         add(tar, "x/006.json", json.dumps({"conversations": turns("What?")}).encode())
         add(tar, "x/006.png", picture)
+    plain = json.dumps({"conversations": turns("What?")}).encode()
+    # Samples in pieces between whole ones.
+    with tarfile.open(out / "pieces.tar", "w") as tar:
+        add(tar, "x/000.json", plain)
+        add(tar, "x/001.json", plain)
+        add(tar, "x/002.json", plain)
+        add(tar, "x/003.json", plain)
+        add(tar, "x/003.jpg", picture)
+        add(tar, "x/001.jpg", picture)
+        add(tar, "x/000.jpg", picture)
+        add(tar, "x/004.jpg", picture)
+        add(tar, "x/004.json", plain)
+        add(tar, "x/004.json", plain)
+        add(tar, "x/005.json", plain)
+        add(tar, "x/005.JSON", plain)
+        add(tar, "x/006.json", plain)
+    # What macOS writes beside each member, and a hidden file.
+    with tarfile.open(out / "hidden.tar", "w") as tar:
+        add(tar, ".DS_Store", b"x")
+        for key in ("x/000", "x/001"):
+            for ending in ("jpg", "json"):
+                add(tar, f"x/._{key[2:]}.{ending}", b"x")
+                add(tar, f"{key}.{ending}", picture if ending == "jpg" else plain)
+    # Members that a record may be about and that are not read, and some that are none of its business.
+    with tarfile.open(out / "unread.tar", "w") as tar:
+        for number, (ending, data) in enumerate((
+                ("img", picture), ("dat", b"RIFF\x10\0\0\0WAVEfmt "), ("bin", b"\0\0\0\x18ftypmp42\0\0\0\0"), ("photo", b"\0\0\0\x1cftypavif\0\0\0\0"),
+                ("heic", b"x"), ("wav", b"x"), ("depth.npy", b"x"), ("txt", b"BMW is on the wide road"), ("cls", b"7"), ("mp4.txt", b"sad free text"), ("md5", b"\x93\1\2"))):
+            add(tar, f"{number:03}.{ending}", data)
+            add(tar, f"{number:03}.json", plain)
+        add(tar, "011.json", json.dumps({"image": "011.png", "conversations": turns("<image>What?")}).encode())
+        add(tar, "011.npy", b"x")
+        add(tar, "011.png", picture)
     with tarfile.open(out / "small.tar.gz", "w:gz") as tar:
         add(tar, "a.png", picture)
     (out / "picture.png").write_bytes(picture)

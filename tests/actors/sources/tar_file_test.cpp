@@ -43,6 +43,32 @@ TEST_CASE("Neighbouring members with one key are a sample") {
   CHECK(member_extension("x.y/none").empty());
 }
 
+TEST_CASE("Members with one key are one sample wherever they lie, and hidden ones are of none") {
+  const auto pieces = TarFile::open(shard("pieces.tar"));
+  REQUIRE(pieces.ok());
+  const auto samples = (*pieces)->samples();
+  REQUIRE(samples.size() == 7);
+  for (size_t i = 0; i < samples.size(); ++i) {
+    INFO(i);
+    CHECK(samples[i].key == "x/00" + std::to_string(i));
+    CHECK(samples[i].apart == (i < 2));
+  }
+  CHECK(samples[0].members == std::vector<size_t>{0, 6});
+  CHECK(samples[1].members == std::vector<size_t>{1, 5});
+  const auto hidden = TarFile::open(shard("hidden.tar"));
+  REQUIRE(hidden.ok());
+  const auto whole = (*hidden)->samples();
+  REQUIRE(whole.size() == 2);
+  CHECK(whole[0].members == std::vector<size_t>{2, 4});
+  CHECK(whole[1].members == std::vector<size_t>{6, 8});
+  for (const auto& sample : whole)
+    for (const size_t m : sample.members) {
+      const auto again = (*hidden)->sample_at((*hidden)->members()[m].offset);
+      CHECK(again.key == sample.key);
+      CHECK(again.members == sample.members);
+    }
+}
+
 TEST_CASE("Compressed, cut off and foreign files are refused with their reason") {
   const auto reason = [](const std::string& path) {
     const auto tar = TarFile::open(path);

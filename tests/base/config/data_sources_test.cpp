@@ -32,6 +32,11 @@ constexpr const char* kInfo = R"({
   "hub": {"hf_hub_url": "a/b"},
   "pairs": {"file_name": "x.json", "ranking": true},
   "clips": {"file_name": "x.json", "columns": {"videos": "clips"}},
+  "talk": {"file_name": "x.json", "formatting": "sharegpt", "columns": {"images": "images"}},
+  "none": {"file_name": "x.json", "num_samples": 0},
+  "less": {"file_name": "x.json", "num_samples": -3},
+  "half": {"file_name": "x.json", "num_samples": 0.5},
+  "word": {"file_name": "x.json", "num_samples": "7"},
   "sounds": {"file_name": "x.json", "columns": {"audios": "sounds"}}
 })";
 
@@ -93,11 +98,53 @@ TEST_CASE("A dataset_info.json is a list of sources") {
   CHECK(chat.path == (folder.path / "chat.json").string());
   CHECK(chat.image_root == folder.path.string());
   CHECK(chat.take_records == 7);
-  CHECK(chat.spelling.columns ==
-        std::map<std::string, std::string>{{"turns", "dialog"}, {"images", "pics"}, {"role", "who"}});
+  CHECK(chat.spelling.columns == std::map<std::string, std::string>{{"turns", "dialog"},
+                                                                    {"images", "pics"},
+                                                                    {"role", "who"},
+                                                                    {"question", ""},
+                                                                    {"input", ""},
+                                                                    {"answer", ""},
+                                                                    {"history", ""},
+                                                                    {"system", ""},
+                                                                    {"videos", ""}});
   CHECK(chat.spelling.roles == std::map<std::string, std::string>{{"Q", "user"}, {"A", "assistant"}});
   CHECK(plain.path == (folder.path / "sub/plain.json").string());
   CHECK(plain.spelling.columns.at("question") == "p");
+  CHECK(plain.spelling.columns.at("input").empty());  // not named
+  const auto again = parse_job_spec(job_spec_to_yaml(*spec), "/again.yaml");
+  INFO((again.ok() ? "" : again.error().to_string()));
+  REQUIRE(again.ok());
+  for (size_t i = 0; i < 2; ++i)
+    CHECK(again->data.sources[i].spelling.columns == spec->data.sources[i].spelling.columns);
+}
+
+TEST_CASE("An entry of a dataset_info.json without columns has those of its formatting, and the spec goes before it") {
+  const Folder folder;
+  folder.write("dataset_info.json",
+               R"({"a": {"file_name": "a.json"}, "s": {"file_name": "s.json", "formatting": "sharegpt"}})");
+  const auto spec =
+      folder.parse("  sources: [{path: dataset_info.json, datasets: [a, s], columns: {system: system}}]\n");
+  REQUIRE(spec.ok());
+  const auto &alpaca = spec->data.sources[0].spelling.columns, &sharegpt = spec->data.sources[1].spelling.columns;
+  CHECK(alpaca.at("question") == "instruction");
+  CHECK(alpaca.at("input") == "input");
+  CHECK(alpaca.at("answer") == "output");
+  CHECK(sharegpt.at("turns") == "conversations");
+  for (const auto* columns : {&alpaca, &sharegpt}) {
+    CHECK(columns->at("system") == "system");
+    for (const char* none : {"history", "images", "videos"}) CHECK(columns->at(none).empty());
+  }
+}
+
+TEST_CASE("A column that is not read is written as an empty key, which neither role nor content may have") {
+  const Folder folder;
+  const auto spec = folder.parse("  sources: [{path: a.json, columns: {system: \"\"}}]\n");
+  REQUIRE(spec.ok());
+  CHECK(spec->data.sources[0].spelling.columns.at("system").empty());
+  for (const char* bad : {"{role: \"\"}", "{content: \"\"}", "{system: }"}) {
+    INFO(bad);
+    CHECK_FALSE(folder.parse(std::string("  sources: [{path: a.json, columns: ") + bad + "}]\n").ok());
+  }
 }
 
 TEST_CASE("Data sets that cannot be used are refused by name and reason") {
@@ -111,6 +158,14 @@ TEST_CASE("Data sets that cannot be used are refused by name and reason") {
   CHECK(reason("hub").find("hf_hub_url") != std::string::npos);
   CHECK(reason("pairs").find("preference") != std::string::npos);
   CHECK(reason("sounds").find("'audios'") != std::string::npos);
+  CHECK(reason("clips").find("'clips' of " + (folder.path / "dataset_info.json").string() +
+                             " has columns without 'prompt' and 'response'") != std::string::npos);
+  CHECK(reason("talk").find("has columns without 'messages'") != std::string::npos);
+  for (const char* number : {"none", "less", "half", "word"}) {
+    INFO(reason(number));
+    CHECK(reason(number).find("data set '" + std::string(number) + "' of " +
+                              (folder.path / "dataset_info.json").string() + " has num_samples ") != std::string::npos);
+  }
   CHECK(reason("nothing").find("valid: chat, plain") != std::string::npos);
   CHECK(reason("[]").find("datasets") != std::string::npos);
 }

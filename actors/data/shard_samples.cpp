@@ -1,0 +1,83 @@
+#include "actors/data/shard_samples.h"
+
+#include <algorithm>
+#include <array>
+
+#include "actors/data/media_names.h"
+#include "actors/images/image_file.h"
+#include "actors/video/container.h"
+
+namespace troupe {
+namespace {
+
+constexpr size_t kLookedAtBytes = 512;
+
+using Ending = std::pair<std::string_view, std::string_view>;
+
+/// What files of an ending hold, where that is something to train on.
+constexpr std::array<Ending, 27> kUnread{{
+    {"avif", "a picture"}, {"heic", "a picture"}, {"heif", "a picture"}, {"jxl", "a picture"}, {"jp2", "a picture"},
+    {"svg", "a picture"},  {"ppm", "a picture"},  {"pgm", "a picture"},  {"pbm", "a picture"}, {"pnm", "a picture"},
+    {"exr", "a picture"},  {"tga", "a picture"},  {"wav", "sound"},      {"mp3", "sound"},     {"flac", "sound"},
+    {"ogg", "sound"},      {"opus", "sound"},     {"m4a", "sound"},      {"aac", "sound"},     {"npy", "numbers"},
+    {"npz", "numbers"},    {"pt", "numbers"},     {"pth", "numbers"},    {"pyd", "numbers"},   {"pkl", "numbers"},
+    {"pickle", "numbers"}, {"ten", "numbers"},
+}};
+
+/// Text may begin as anything does.
+bool is_text(std::string_view bytes) {
+  return std::none_of(bytes.begin(), bytes.end(), [](char c) {
+    return static_cast<unsigned char>(c) < ' ' && c != '\t' && c != '\n' && c != '\r' && c != '\f' && c != '\x1B';
+  });
+}
+
+std::string kind_by_content(std::string_view bytes) {
+  if (is_text(bytes)) return {};
+  if (image_type_of(bytes)) return "a picture by its content";
+  if (const auto name = unread_image_type_of(bytes); !name.empty()) return std::string(name) + " by its content";
+  const bool wave = bytes.starts_with("RIFF") && bytes.size() >= 12 && bytes.substr(8, 4) == "WAVE";
+  if (wave || bytes.starts_with("fLaC") || bytes.starts_with("ID3") || bytes.starts_with("OggS"))
+    return "sound by its content";
+  return looks_like_video_data(bytes) ? "a video by its content" : "";
+}
+
+std::string unread_kind(const std::string& name, std::string_view bytes) {
+  if (auto kind = kind_by_content(bytes.substr(0, kLookedAtBytes)); !kind.empty()) return kind;
+  std::string ending = member_extension(name);
+  ending.erase(0, ending.rfind('.') + 1);
+  const auto found = std::find_if(kUnread.begin(), kUnread.end(), [&](const Ending& e) { return e.first == ending; });
+  return found == kUnread.end() ? "" : std::string(found->second) + " by its name";
+}
+
+}  // namespace
+
+std::string sample_fault(const TarFile& shard, const TarFile::Sample& sample) {
+  if (sample.apart)
+    return "is in pieces: its members do not lie side by side; valid: a shard as tar --sort=name -cf SHARD.tar FOLDER "
+           "writes it";
+  std::vector<std::string_view> names;
+  for (const size_t m : sample.members) names.push_back(shard.members()[m].name);
+  std::sort(names.begin(), names.end());
+  if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
+    return "has the member '" + std::string(*twice) + "' twice";
+  const auto records =
+      std::count_if(names.begin(), names.end(), [](const auto& name) { return member_extension(name) == "json"; });
+  if (records == 0) return "has no member KEY.json, which holds the turns";
+  return records > 1 ? "has several members KEY.json" : "";
+}
+
+MediaBeside media_beside(const TarFile& shard, const TarFile::Sample& sample) {
+  MediaBeside beside;
+  for (const size_t m : sample.members) {
+    const auto& member = shard.members()[m];
+    if (is_picture_name(member.name) || is_video_name(member.name)) {
+      beside.names.push_back(member.name);
+    } else if (beside.unread.empty() && member_extension(member.name) != "json") {
+      const auto kind = unread_kind(member.name, shard.bytes(member));
+      if (!kind.empty()) beside.unread = "member '" + member.name + "' is " + kind + ", which is not read";
+    }
+  }
+  return beside;
+}
+
+}  // namespace troupe
