@@ -66,7 +66,9 @@ TEST_CASE("Words, numbers and other addresses are no pictures, nor is anything b
           R"({"image": "a.png", "file_name": "b.jpg", "messages": [{"role": "user", "content": "<image>", "source": "c.png"}, {"role": "assistant", "content": "a"}]})")
           .images.size() == 1);
   Record record;
-  REQUIRE(parse_record_with_media(beside("meta", R"({"file_name": "b.jpg"})"), {"k.png"}, record, {}, {}).ok());
+  REQUIRE(
+      parse_record_with_media(beside("meta", R"({"file_name": "b.jpg"})"), MediaBeside{{"k.png"}, {}}, record, {}, {})
+          .ok());
   CHECK(record.images.size() == 1);
   CHECK(good(R"({"query": "Name a file.", "response": "It is a.png"})").turns[1].text == "It is a.png");
 }
