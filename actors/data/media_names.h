@@ -4,9 +4,10 @@
 
 namespace troupe {
 
-/// Whether a file's name has the ending of a picture, of kinds that are not read too, in any case of letters; an ending
-/// alone is no name.
+/// Whether a file's name has the ending of a picture, in any case of letters; an ending alone is no name.
 bool is_picture_name(std::string_view name);
+/// Likewise of a picture of a kind that is not read.
+bool is_unread_picture_name(std::string_view name);
 /// Likewise of a video.
 bool is_video_name(std::string_view name);
 

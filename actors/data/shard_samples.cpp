@@ -15,13 +15,22 @@ constexpr size_t kLookedAtBytes = 512;
 using Ending = std::pair<std::string_view, std::string_view>;
 
 /// What files of an ending hold, where that is something to train on.
-constexpr std::array<Ending, 27> kUnread{{
-    {"avif", "a picture"}, {"heic", "a picture"}, {"heif", "a picture"}, {"jxl", "a picture"}, {"jp2", "a picture"},
-    {"svg", "a picture"},  {"ppm", "a picture"},  {"pgm", "a picture"},  {"pbm", "a picture"}, {"pnm", "a picture"},
-    {"exr", "a picture"},  {"tga", "a picture"},  {"wav", "sound"},      {"mp3", "sound"},     {"flac", "sound"},
-    {"ogg", "sound"},      {"opus", "sound"},     {"m4a", "sound"},      {"aac", "sound"},     {"npy", "numbers"},
-    {"npz", "numbers"},    {"pt", "numbers"},     {"pth", "numbers"},    {"pyd", "numbers"},   {"pkl", "numbers"},
-    {"pickle", "numbers"}, {"ten", "numbers"},
+constexpr std::array<Ending, 15> kUnread{{
+    {"wav", "sound"},
+    {"mp3", "sound"},
+    {"flac", "sound"},
+    {"ogg", "sound"},
+    {"opus", "sound"},
+    {"m4a", "sound"},
+    {"aac", "sound"},
+    {"npy", "numbers"},
+    {"npz", "numbers"},
+    {"pt", "numbers"},
+    {"pth", "numbers"},
+    {"pyd", "numbers"},
+    {"pkl", "numbers"},
+    {"pickle", "numbers"},
+    {"ten", "numbers"},
 }};
 
 /// Text may begin as anything does.
@@ -43,6 +52,7 @@ std::string kind_by_content(std::string_view bytes) {
 
 std::string unread_kind(const std::string& name, std::string_view bytes) {
   if (auto kind = kind_by_content(bytes.substr(0, kLookedAtBytes)); !kind.empty()) return kind;
+  if (is_unread_picture_name(name)) return "a picture by its name";
   std::string ending = member_extension(name);
   ending.erase(0, ending.rfind('.') + 1);
   const auto found = std::find_if(kUnread.begin(), kUnread.end(), [&](const Ending& e) { return e.first == ending; });

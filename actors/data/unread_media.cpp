@@ -58,7 +58,7 @@ Kind kind_of_base64(std::string_view text) {
 }
 
 Kind kind_of_name(std::string_view name) {
-  if (is_picture_name(name)) return Kind::kPicture;
+  if (is_picture_name(name) || is_unread_picture_name(name)) return Kind::kPicture;
   return is_video_name(name) ? Kind::kVideo : Kind::kNone;
 }
 

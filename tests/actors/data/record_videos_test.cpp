@@ -185,7 +185,7 @@ TEST_CASE("Videos beside a record are its own, in the archive's order with its p
   CHECK(is_video_name("a/B.WebM"));
   CHECK_FALSE(is_video_name(".mp4"));
   CHECK_FALSE(is_video_name("a.mp4.txt"));
-  CHECK(is_picture_name("a/B.AVIF"));
+  CHECK(is_unread_picture_name("a/B.AVIF"));
   CHECK_FALSE(is_picture_name(".png"));
 }
 
