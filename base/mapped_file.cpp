@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/regular_file.h"
+#include "base/shortened_file.h"
 
 namespace troupe {
 
@@ -28,7 +29,8 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
   const int reason = errno;
   ::close(fd);
   if (data == MAP_FAILED) return not_found("cannot map " + path + ": " + std::strerror(reason));
-  return std::shared_ptr<const MappedFile>(new MappedFile(static_cast<const char*>(data), size));
+  return std::shared_ptr<const MappedFile>(
+      new MappedFile(static_cast<const char*>(data), size, name_mapping(data, size, path)));
 }
 
 void MappedFile::forget(size_t begin, size_t end) const {
@@ -39,6 +41,7 @@ void MappedFile::forget(size_t begin, size_t end) const {
 }
 
 MappedFile::~MappedFile() {
+  forget_mapping(named_);
   if (size_ > 0) ::munmap(const_cast<char*>(data_), size_);
 }
 

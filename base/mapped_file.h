@@ -8,7 +8,9 @@
 
 namespace troupe {
 
-/// A file mapped read-only for as long as the object lives; only the pages that are looked at are read. Thread-safe.
+/// A file mapped read-only for as long as the object lives; only the pages that are looked at are read. Bytes that
+/// the file no longer has end the process when they are looked at, and it says which file that was
+/// (base/shortened_file.h). Thread-safe.
 class MappedFile {
  public:
   /// NotFound naming the path and the system's reason. A folder is refused; an empty file has empty bytes.
@@ -22,9 +24,10 @@ class MappedFile {
   void forget(size_t begin, size_t end) const;
 
  private:
-  MappedFile(const char* data, size_t size) : data_(data), size_(size) {}
+  MappedFile(const char* data, size_t size, int named) : data_(data), size_(size), named_(named) {}
   const char* data_;
   size_t size_;
+  int named_;
 };
 
 }  // namespace troupe

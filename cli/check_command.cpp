@@ -31,7 +31,9 @@ Result<int> run_to_end(const std::vector<std::string>& command) {
   for (int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1})
     if (WTERMSIG(status) == number) return kExitStopped;
   if (WTERMSIG(status) == SIGPIPE) return 128 + SIGPIPE;  // its reader has enough: what a shell says of such an end
-  return internal_error(command[0] + " was ended by signal " + std::to_string(WTERMSIG(status)));
+  std::string how = command[0] + " was ended by signal " + std::to_string(WTERMSIG(status));
+  if (WTERMSIG(status) == SIGBUS) how += "; if it named a file above, that one became shorter while it was read";
+  return internal_error(how);
 }
 
 Result<int> check(const RunOptions& options) {

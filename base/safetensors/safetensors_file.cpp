@@ -14,6 +14,7 @@
 
 #include "base/json_text.h"
 #include "base/regular_file.h"
+#include "base/shortened_file.h"
 
 namespace troupe {
 namespace {
@@ -134,6 +135,7 @@ int64_t TensorInfo::elements() const {
 }
 
 SafetensorsFile::~SafetensorsFile() {
+  forget_mapping(named_);
   if (map_) munmap(const_cast<std::byte*>(map_), size_);
 }
 
@@ -167,6 +169,7 @@ Status SafetensorsFile::map(const std::string& path) {
   close(fd);
   if (address == MAP_FAILED) return internal_error(path + ": cannot be mapped: " + std::strerror(error));
   map_ = static_cast<const std::byte*>(address);
+  named_ = name_mapping(map_, size_, path);
   return {};
 }
 

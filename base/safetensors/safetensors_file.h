@@ -58,6 +58,7 @@ class SafetensorsFile {
 
   std::string path_;
   const std::byte* map_ = nullptr;
+  int named_ = -1;
   uint64_t size_ = 0, data_begin_ = 0;
   std::vector<TensorInfo> tensors_;
   std::map<std::string, size_t> by_name_;

@@ -1,6 +1,7 @@
 #include "driver/run/job_runner.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -9,6 +10,7 @@
 #include <set>
 
 #include "base/json_text.h"
+#include "base/shortened_file.h"
 #include "proto/rpc/event_queue.h"
 
 namespace troupe::driver {
@@ -241,14 +243,17 @@ void JobRunner::process_exited(int slot, HostExit exit, int group) {
       const std::string how = exit.stopped_ms > 0 ? "stood still for " + std::to_string(exit.stopped_ms / 1000) +
                                                         " s (stopped by SIGSTOP or its like) and was ended"
                                                   : "was killed by signal " + std::to_string(exit.signal);
+      const std::string log = folder_->path() + "/logs/index.log";
+      const std::string said = exit.signal == SIGBUS ? shortened_file_said_in(tail_of(log)) : "";
       return handle(job_event::IndexFailed{
-          internal_error("the index task " + how + "; log: " + folder_->path() + "/logs/index.log"), false});
+          internal_error("the index task " + how + (said.empty() ? "" : ": " + said) + "; log: " + log), false});
     }
     return handle(job_event::IndexFailed{index_error(exit.exit_code), refusal});
   }
   if (group >= 0 && group < static_cast<int>(job_.group_names.size()))
     exit.group = job_.group_names[static_cast<size_t>(group)];
   exit.pid = life_.pid(slot);
+  if (exit.signal == SIGBUS) exit.said = shortened_file_said_in(tail_of(places_[static_cast<size_t>(slot)].log_path));
   const PlannedSlot& place = job_.slots[static_cast<size_t>(slot)];
   folder_->append_event("host_exited", generation_.value,
                         {{"node", place.node},

@@ -12,11 +12,13 @@ bool points_at_a_peer(ErrorCode code) {
          code == ErrorCode::kDeadlineExceeded;
 }
 
-std::string signal_text(int signal) {
+std::string signal_text(int signal, const std::string& said) {
   const char* name = ::sigabbrev_np(signal);
   std::string text = "was killed by signal " + std::to_string(signal);
   if (name) text += std::string(" (SIG") + name + ")";
   if (signal == SIGKILL) text += "; if nobody sent it, the machine ran out of memory";
+  if (!said.empty()) return text + ": " + said;
+  if (signal == SIGBUS) text += "; if its log names a file, that one became shorter while it was read";
   return text;
 }
 
@@ -89,7 +91,7 @@ std::string Blame::describe(int slot, const Evidence& evidence) const {
     what += "stood still for " + std::to_string(evidence.exit->stopped_ms / 1000) +
             " s (stopped by SIGSTOP or its like) and was ended, since its peers waited for it";
   } else if (evidence.exit && evidence.exit->signal != 0) {
-    what += signal_text(evidence.exit->signal);
+    what += signal_text(evidence.exit->signal, evidence.exit->said);
   } else if (evidence.exit) {
     what += "exited with status " + std::to_string(evidence.exit->exit_code) + " before its work was done";
   } else {

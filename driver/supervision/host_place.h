@@ -30,6 +30,7 @@ struct HostExit {
   std::string instruction;
   std::string group;  // of the instruction; empty: not known
   int rank = -1;
+  std::string said;        // what its log says of the signal; empty: nothing
   int64_t stopped_ms = 0;  // it stood still so long, and its worker ended it for that; 0: it did not
 };
 

@@ -66,6 +66,18 @@ TEST_CASE("A host that was ended because it stood still is named as such, not as
   CHECK(verdict.error.message.find("memory") == std::string::npos);
 }
 
+TEST_CASE("A host that read bytes which its file no longer has is blamed with what its log says of it") {
+  Blame blame(three());
+  HostExit exit = killed(SIGBUS);
+  blame.host_exited(1, exit, at(1));
+  CHECK(blame.verdict().error.message.find("signal 7 (SIGBUS); if its log names a file") != std::string::npos);
+  exit.said = "/data/a.jsonl became shorter";
+  Blame named(three());
+  named.host_exited(1, exit, at(1));
+  CHECK(named.verdict().error.message.find("signal 7 (SIGBUS): /data/a.jsonl became shorter; it was in step 12") !=
+        std::string::npos);
+}
+
 TEST_CASE("A rank's own error outranks errors that point at a peer") {
   Blame blame(three());
   blame.host_error(0, unavailable("peer vision/1 closed"), at(0));
