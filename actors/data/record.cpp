@@ -82,11 +82,12 @@ class RecordReader {
 
   /// Keys that would change what is trained.
   Status refuse_keys() const {
+    TROUPE_ASSIGN(const Found turns, present(object_, Column::kTurns, spelling_));
+    const KeyPlace place = turns ? KeyPlace::kRecord : KeyPlace::kColumns;
     for (const auto& [key, value] : object_.items())
-      if (const auto why = refusal_of_key(key, KeyPlace::kRecord);
-          !why.empty() && !holds_nothing(value) && !named_by_spec(key, spelling_))
+      if (const auto why = refusal_of(key, value, place, spelling_); !why.empty())
         return invalid_argument("key '" + key + "' " + std::string(why));
-    return {};
+    return turns ? refuse_weights() : Status();
   }
 
   Status read_images() {
@@ -104,7 +105,7 @@ class RecordReader {
         return invalid_argument(std::string("key '") + key +
                                 "' stands beside images or videos and is not read; valid: min_pixels and max_pixels in "
                                 "the spec's data, or in its data.video");
-    for (const char* key : {"nframes", "video_start", "video_end", "video_fps"})  // the plainer words may be labels
+    for (const char* key : kVideoSettings)  // plainer words may be labels
       if (!record_.videos.empty() && holds(key))
         return invalid_argument(std::string("key '") + key + "' stands beside a video and is not read; valid: fps");
     return {};
@@ -115,18 +116,29 @@ class RecordReader {
   Status refuse_media_left_out() const {
     for (const auto column : {Column::kImages, Column::kVideos}) {
       if (!keys_of(column, spelling_).empty()) continue;
-      TROUPE_ASSIGN(const Found held, present(object_, column, {}));
-      if (held && !named_by_spec(held.key, spelling_))
-        return invalid_argument("key '" + held.key + "' holds something, but the columns of the source leave " +
-                                (column == Column::kImages ? "images" : "videos") +
-                                " out; valid: columns that name the key, or records without it");
+      for (const auto& key : keys_of(column, {}))
+        if (holds(key.c_str()))
+          return invalid_argument("key '" + key + "' holds something, but the columns of the source leave " +
+                                  (column == Column::kImages ? "images" : "videos") +
+                                  " out; valid: columns that name the key, or records without it");
     }
     return {};
   }
 
+  /// What counts for an answer stands beside it; beside a list of turns it would be lost.
+  Status refuse_weights() const {
+    for (const auto& key : keys_of(Column::kWeight, spelling_))
+      if (const auto found = object_.find(key); holds(key.c_str()) && *found != Json(true) && *found != Json(1))
+        return invalid_argument("key '" + key + "' is " + quoted(found->dump()) +
+                                " beside a list of turns and is not read; valid: columns: {record_weight: " + key +
+                                "}, or {ignored: " + key + "}");
+    return {};
+  }
+
+  /// A key that is not spoken for by the spec.
   bool holds(const char* key) const {
     const auto found = object_.find(key);
-    return found != object_.end() && !is_empty(*found);
+    return found != object_.end() && !is_empty(*found) && !named_by_spec(key, spelling_);
   }
 
   const Json& object_;

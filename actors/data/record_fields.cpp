@@ -1,7 +1,9 @@
 #include "actors/data/record_fields.h"
 
 #include <algorithm>
+#include <cctype>
 #include <limits>
+#include <sstream>
 
 #include "actors/sources/inline_data.h"
 
@@ -25,6 +27,16 @@ bool are_same(const Json& a, const Json& b) {
     return list.is_array() && list.size() == 1 && !list[0].is_array() ? list[0] : list;
   };
   return a == b || only(a) == only(b);
+}
+/// As a label or a switch has it.
+bool says_nothing(const Json& value) {
+  if (value.is_boolean()) return value == false;
+  if (value.is_number()) return value == 0;
+  if (!value.is_string()) return holds_nothing(value);
+  std::string word;
+  for (const char c : value.get_ref<const std::string&>())
+    if (c != ' ') word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return holds_nothing(word) || word == "none" || word == "false";
 }
 }  // namespace
 
@@ -62,8 +74,21 @@ Result<Found> present(const Json& object, Column column, const RecordSpelling& s
 }
 
 bool named_by_spec(const std::string& key, const RecordSpelling& spelling) {
-  return std::any_of(spelling.columns.begin(), spelling.columns.end(),
-                     [&](const auto& column) { return column.second == key; });
+  return std::any_of(spelling.columns.begin(), spelling.columns.end(), [&](const auto& column) {
+    if (column.first != "ignored") return column.second == key;
+    std::istringstream keys(column.second);
+    for (std::string one; std::getline(keys, one, ',');) {
+      const size_t begin = one.find_first_not_of(' '), end = one.find_last_not_of(' ');
+      if (begin != std::string::npos && one.substr(begin, end - begin + 1) == key) return true;
+    }
+    return false;
+  });
+}
+
+std::string_view refusal_of(const std::string& key, const Json& value, KeyPlace place, const RecordSpelling& spelling) {
+  const auto why = refusal_of_key(key, place);
+  if (why.empty() || named_by_spec(key, spelling)) return {};
+  return (key == "kto_tag" ? holds_nothing(value) : says_nothing(value)) ? std::string_view() : why;
 }
 
 Status wrong_type(const std::string& key, const Json& value, const char* understood) {

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "actors/data/record.h"
@@ -30,8 +30,11 @@ bool is_empty(const Json& value);
 bool holds_nothing(const Json& value);
 /// The column's value where it holds something. InvalidArgument where two of its keys hold different ones.
 Result<Found> present(const Json& object, Column column, const RecordSpelling& spelling);
-/// Whether the spec gives this key a meaning of its own.
+/// Whether the spec gives this key a meaning of its own, or says that it has none (`ignored`).
 bool named_by_spec(const std::string& key, const RecordSpelling& spelling);
+/// Why the key is refused, by refusal_of_key: when it holds something, and says more than false, 0 or "none", which
+/// only of a preference mean something. Empty: it is not, or the spec names it.
+std::string_view refusal_of(const std::string& key, const Json& value, KeyPlace place, const RecordSpelling& spelling);
 /// A value as a message shows it: in quotes, cut short.
 std::string quoted(std::string s);
 Status wrong_type(const std::string& key, const Json& value, const char* understood);
@@ -41,10 +44,7 @@ Status wrong_type(const std::string& key, const Json& value, const char* underst
 Status read_image(const Json& item, const std::string& key, std::vector<RecordMedium>& images);
 /// One image or a list of them.
 Status read_image_list(const Json& value, const std::string& key, std::vector<RecordMedium>& images);
-/// Keys beside an image or a video that would change how large it is seen.
-inline constexpr std::array<const char*, 4> kSizeSettings{"min_pixels", "max_pixels", "resized_height",
-                                                          "resized_width"};
-/// InvalidArgument when one of them stands beside an image; begins with `where`.
+/// InvalidArgument when one of kSizeSettings stands beside an image; begins with `where`.
 Status refuse_image_settings(const Json& object, const std::string& where);
 /// InvalidArgument: the turns' parts name `media` themselves, and so does the record's list under `key`, whose first
 /// ones the parts without one would take.

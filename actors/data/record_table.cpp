@@ -49,23 +49,31 @@ const std::vector<SpeakerRow>& speakers() {
 
 struct RefusedRow {
   std::string_view key, why;
-  bool turns_only = false;  // in a record the word may be a label
+  enum class In { kAll, kTurns, kRecords, kColumns } in = In::kAll;  // elsewhere the word may be a label
 };
+using In = RefusedRow::In;
 
 constexpr std::string_view kCall = "is not read: write calls into the words of the answer",
                            kThought = "is not read: write thoughts into the words of the answer";
-constexpr std::array<RefusedRow, 20> kRefused{{
+constexpr std::string_view kWords =
+    "is not read: the spec's columns say what it is ({input: KEY}, {system: KEY}), or {ignored: KEY}";
+constexpr std::array<RefusedRow, 25> kRefused{{
     {"audio", "is not read yet; images, videos and text are"},
     {"audios", "is not read yet; images, videos and text are"},
     {"tools", "is not read yet: tool descriptions would have to be written into the system turn"},
     {"functions", "is not read yet: tool descriptions would have to be written into the system turn"},
     {"tool_calls", kCall},
     {"function_call", kCall},
+    {"function_calls", kCall},
+    {"tool_call", kCall, In::kTurns},
+    {"system_prompt", kWords, In::kRecords},
+    {"context", kWords, In::kColumns},
+    {"passage", kWords, In::kColumns},
     {"reasoning_content", kThought},
-    {"reasoning", kThought, true},
-    {"thinking", kThought, true},
-    {"thought", kThought, true},
-    {"train_detail", "is not read: 'weight' says what a whole answer counts", true},
+    {"reasoning", kThought, In::kTurns},
+    {"thinking", kThought, In::kTurns},
+    {"thought", kThought, In::kTurns},
+    {"train_detail", "is not read: 'weight' says what a whole answer counts", In::kTurns},
     {"objects", "is not read yet: boxes would have to be written into the text"},
     {"chosen", "is of preference data, which is not trained"},
     {"rejected", "is of preference data, which is not trained"},
@@ -108,6 +116,8 @@ std::set<std::string> known_keys(const RecordSpelling& spelling) {
   for (const auto& row : columns())
     for (const auto& key : keys_of(row.column, spelling)) keys.insert(key);
   for (const auto& row : kRefused) keys.emplace(row.key);
+  keys.insert(kSizeSettings.begin(), kSizeSettings.end());
+  keys.insert(kVideoSettings.begin(), kVideoSettings.end());
   return keys;
 }
 
@@ -132,8 +142,12 @@ std::string speaker_words(const RecordSpelling& spelling) {
 }
 
 std::string_view refusal_of_key(const std::string& key, KeyPlace place) {
-  for (const auto& row : kRefused)
-    if (key == row.key && (place == KeyPlace::kTurn || !row.turns_only)) return row.why;
+  for (const auto& row : kRefused) {
+    if (key != row.key) continue;
+    if (row.in == In::kTurns && place != KeyPlace::kTurn) return {};
+    if (row.in == In::kRecords && place == KeyPlace::kTurn) return {};
+    return row.in == In::kColumns && place != KeyPlace::kColumns ? std::string_view() : row.why;
+  }
   return {};
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <set>
 #include <string>
 #include <string_view>
@@ -35,6 +36,10 @@ const char* role_name(Role role);  // as the chat form spells it
 std::vector<std::string> keys_of(Column column, const RecordSpelling& spelling);
 /// Every key that means something in a record or in a part of one, the refused ones too.
 std::set<std::string> known_keys(const RecordSpelling& spelling);
+/// Keys beside an image or a video that would change how large it is seen, and beside a video, which of its frames are.
+inline constexpr std::array<const char*, 4> kSizeSettings{"min_pixels", "max_pixels", "resized_height",
+                                                          "resized_width"};
+inline constexpr std::array<const char*, 4> kVideoSettings{"nframes", "video_start", "video_end", "video_fps"};
 /// Who a word names: `known` is false for any other word.
 struct SpeakerWord {
   bool known = false;
@@ -43,8 +48,9 @@ struct SpeakerWord {
 SpeakerWord speaker_of(const std::string& word, const RecordSpelling& spelling);
 /// The words that name a speaker in this source, for messages.
 std::string speaker_words(const RecordSpelling& spelling);
+/// Where a key stands: in a record with a list of turns, in one with its question and answer in columns, in a turn.
+enum class KeyPlace { kRecord, kColumns, kTurn };
 /// Why a key that would change what is trained is refused when it holds something; empty: the key is not of that kind.
-enum class KeyPlace { kRecord, kTurn };
 std::string_view refusal_of_key(const std::string& key, KeyPlace place);
 
 }  // namespace troupe

@@ -48,23 +48,29 @@ class TurnReader {
     const Json& list = *found.value;
     if (!list.is_array())
       return invalid_argument("'" + found.key + "' is a " + std::string(list.type_name()) + ", not a list of turns");
-    TROUPE_RETURN_IF_ERROR(refuse_columns_beside(found.key));
     for (size_t i = 0; i < list.size(); ++i) {
       TROUPE_RETURN_IF_ERROR(read_turn(list[i], i + 1));
-      if (system && record_.turns.back().role == Role::kSystem)
+      if (!system || record_.turns.back().role != Role::kSystem) continue;
+      if (record_.turns.back().text != record_.turns.front().text)
         return invalid_argument("has the key '" + keys_of(Column::kSystem, spelling_)[0] + "' and turn " +
-                                std::to_string(i + 1) + " is the system's too; valid: one of them");
+                                std::to_string(i + 1) + " is the system's too, and they differ");
+      if (record_.turns.size() == 2) record_.turns.pop_back();
     }
-    return {};
+    return refuse_columns_beside(found.key);
   }
 
-  /// A question or an answer in columns beside a list of turns would be lost, unless the spec says where the turns are.
+  /// A question or an answer in columns beside a list of turns would be lost, unless it is a turn's, or no words at
+  /// all, or the spec says where the turns are.
   Status refuse_columns_beside(const std::string& turns) const {
+    const auto is_turn = [&](const Json& words) {
+      return std::any_of(record_.turns.begin(), record_.turns.end(),
+                         [&](const Turn& turn) { return words == Json(turn.text); });
+    };
     for (const auto column : {Column::kQuestion, Column::kInput, Column::kAnswer, Column::kHistory})
       for (const auto& key : keys_of(column, spelling_))
         if (const auto found = object_.find(key);
-            found != object_.end() && !holds_nothing(*found) &&
-            (spelling_.columns.count("turns") == 0 || named_by_spec(key, spelling_)))
+            found != object_.end() && !holds_nothing(*found) && (found->is_string() || found->is_structured()) &&
+            !is_turn(*found) && (spelling_.columns.count("turns") == 0 || named_by_spec(key, spelling_)))
           return invalid_argument("has both '" + turns + "' and '" + key +
                                   "'; a list of turns stands alone, or the spec says columns: {turns: " + turns + "}");
     return {};
@@ -73,8 +79,7 @@ class TurnReader {
   /// Keys that would change what is trained, and media, which belong into parts or into the record's lists.
   Status refuse_keys(const Json& turn, const std::string& where) const {
     for (const auto& [key, value] : turn.items())
-      if (const auto why = refusal_of_key(key, KeyPlace::kTurn);
-          !why.empty() && !holds_nothing(value) && !named_by_spec(key, spelling_))
+      if (const auto why = refusal_of(key, value, KeyPlace::kTurn, spelling_); !why.empty())
         return invalid_argument(where + ": key '" + key + "' " + std::string(why));
     for (const auto column : {Column::kImages, Column::kVideos})
       for (const auto& key : keys_of(column, spelling_))

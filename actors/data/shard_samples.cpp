@@ -14,6 +14,9 @@ constexpr size_t kLookedAtBytes = 512;
 
 using Ending = std::pair<std::string_view, std::string_view>;
 
+/// Beside a picture they are what others made of it.
+constexpr std::string_view kNumbers = "numbers";
+
 /// What files of an ending hold, where that is something to train on.
 constexpr std::array<Ending, 15> kUnread{{
     {"wav", "sound"},
@@ -23,14 +26,14 @@ constexpr std::array<Ending, 15> kUnread{{
     {"opus", "sound"},
     {"m4a", "sound"},
     {"aac", "sound"},
-    {"npy", "numbers"},
-    {"npz", "numbers"},
-    {"pt", "numbers"},
-    {"pth", "numbers"},
-    {"pyd", "numbers"},
-    {"pkl", "numbers"},
-    {"pickle", "numbers"},
-    {"ten", "numbers"},
+    {"npy", kNumbers},
+    {"npz", kNumbers},
+    {"pt", kNumbers},
+    {"pth", kNumbers},
+    {"pyd", kNumbers},
+    {"pkl", kNumbers},
+    {"pickle", kNumbers},
+    {"ten", kNumbers},
 }};
 
 /// Text may begin as anything does.
@@ -78,15 +81,19 @@ std::string sample_fault(const TarFile& shard, const TarFile::Sample& sample) {
 
 MediaBeside media_beside(const TarFile& shard, const TarFile::Sample& sample) {
   MediaBeside beside;
+  std::string numbers;
   for (const size_t m : sample.members) {
     const auto& member = shard.members()[m];
     if (is_picture_name(member.name) || is_video_name(member.name)) {
       beside.names.push_back(member.name);
     } else if (beside.unread.empty() && member_extension(member.name) != "json") {
       const auto kind = unread_kind(member.name, shard.bytes(member));
-      if (!kind.empty()) beside.unread = "member '" + member.name + "' is " + kind + ", which is not read";
+      if (kind.empty()) continue;
+      std::string& found = kind.starts_with(kNumbers) ? numbers : beside.unread;
+      found = "member '" + member.name + "' is " + kind + ", which is not read";
     }
   }
+  if (beside.unread.empty() && beside.names.empty()) beside.unread = numbers;
   return beside;
 }
 

@@ -1,6 +1,7 @@
 #include "actors/data/turn_marks.h"
 
 #include <array>
+#include <optional>
 
 #include "actors/data/record_fields.h"
 
@@ -14,22 +15,36 @@ struct Mark {
   const char* key;
   bool learn;  // what true and 1 ask for
 };
-constexpr std::array<Mark, 6> kUnreadMarks{{{"train", true},
-                                            {"trainable", true},
-                                            {"training", true},
-                                            {"loss_mask", true},
-                                            {"mask", false},
-                                            {"masked", false}}};
+constexpr std::array<Mark, 12> kUnreadMarks{{{"train", true},
+                                             {"trainable", true},
+                                             {"training", true},
+                                             {"learn", true},
+                                             {"supervised", true},
+                                             {"loss_mask", true},
+                                             {"loss_weight", true},
+                                             {"mask", false},
+                                             {"masked", false},
+                                             {"is_masked", false},
+                                             {"ignore_loss", false},
+                                             {"no_loss", false}}};
+
+/// What a mark says: true, false, 1 or 0, also as words.
+std::optional<bool> switch_of(const Json& value) {
+  for (const bool on : {true, false})
+    if (value == Json(on) || value == Json(on ? 1 : 0) || value == Json(on ? "true" : "false")) return on;
+  return std::nullopt;
+}
 
 Status refuse_unread_marks(const Json& object, const RecordSpelling& spelling, const std::string& where, Role role) {
-  const std::string weight = keys_of(Column::kWeight, spelling)[0];
+  const auto weights = keys_of(Column::kWeight, spelling);
   for (const Mark& mark : kUnreadMarks) {
     const auto found = object.find(mark.key);
     if (found == object.end() || is_empty(*found) || named_by_spec(mark.key, spelling)) continue;
-    const bool learned = (role == Role::kAssistant) == mark.learn;  // the value that changes nothing
-    if (*found != Json(learned) && *found != Json(learned ? 1 : 0))
-      return invalid_argument(where + ": '" + mark.key + "' is " + quoted(found->dump()) + " and is not read; '" +
-                              weight + "' says what an answer counts (0: it is not learned)");
+    // The value that changes nothing.
+    if (switch_of(*found) == ((role == Role::kAssistant) == mark.learn)) continue;
+    return invalid_argument(
+        where + ": '" + mark.key + "' is " + quoted(found->dump()) + " and is not read" +
+        (weights.empty() ? "" : "; '" + weights[0] + "' says what an answer counts (0: it is not learned)"));
   }
   return {};
 }

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "actors/data/media_names.h"
 #include "actors/data/record_fields.h"
@@ -17,31 +19,57 @@ namespace {
 using namespace record_fields;
 
 constexpr size_t kLevels = 8;         // of lists and objects that are looked into
-constexpr size_t kBase64Looked = 64;  // letters that must be base64
+constexpr size_t kBase64Looked = 64;  // letters that must be base64; fewer are a word
 
-/// What a value looks like, or a key speaks of. kFile: of a file of any kind.
-enum class Kind { kNone, kFile, kPicture, kVideo };
+enum class Kind { kNone, kPicture, kVideo };
 
-bool is_medium(Kind kind) { return kind == Kind::kPicture || kind == Kind::kVideo; }
+/// What a key speaks of.
+struct Topic {
+  Kind kind = Kind::kNone;
+  bool only = false;    // nothing but such a medium and where it lies: "image_url", not "image_license"
+  bool names = false;   // files' names, which may have blanks
+  bool record = false;  // it stands in the record itself, where a name alone is enough
+  bool medium() const { return kind != Kind::kNone; }
+};
 
-Kind kind_of_key(std::string_view key) {
-  std::string word = "_";
+/// In small letters: "avatarUrl" and "image_path_2" are "avatar", "url" and "image", "path".
+std::vector<std::string> words_of(std::string_view key) {
+  std::vector<std::string> words{""};
+  char before = ' ';
   for (const char c : key) {
     const auto letter = static_cast<unsigned char>(c);
-    word += std::isalpha(letter) != 0 ? static_cast<char>(std::tolower(letter)) : '_';
+    const bool begins = std::isupper(letter) != 0 && std::islower(static_cast<unsigned char>(before)) != 0;
+    if (begins || (std::isalpha(letter) == 0 && !words.back().empty())) words.emplace_back();
+    if (std::isalpha(letter) != 0) words.back() += static_cast<char>(std::tolower(letter));
+    before = c;
   }
-  word += '_';
-  const auto has = [&](const auto& parts) {
-    return std::any_of(parts.begin(), parts.end(),
-                       [&](std::string_view part) { return word.find(part) != std::string::npos; });
-  };
-  constexpr std::array<std::string_view, 3> kVideoWords{"video", "_clip_", "_clips_"};
-  constexpr std::array<std::string_view, 8> kPictureWords{"image",      "img",       "picture", "photo",
-                                                          "screenshot", "thumbnail", "_pic_",   "_pics_"};
-  constexpr std::array<std::string_view, 2> kFileWords{"file", "path"};
-  if (has(kVideoWords)) return Kind::kVideo;
-  if (has(kPictureWords)) return Kind::kPicture;
-  return has(kFileWords) ? Kind::kFile : Kind::kNone;
+  std::erase(words, "");
+  return words;
+}
+
+Topic topic_of(std::string_view key) {
+  Topic topic{Kind::kNone, true, false, false};
+  for (const auto& word : words_of(key)) {
+    const auto is_one_of = [&](const auto& list) { return std::ranges::find(list, word) != list.end(); };
+    const auto begins_one_of = [&](const auto& list) {
+      return std::ranges::any_of(list, [&](std::string_view begin) { return word.starts_with(begin); });
+    };
+    constexpr std::array<std::string_view, 3> kVideoWords{"video", "clip", "clips"};
+    constexpr std::array<std::string_view, 8> kPictureWords{"image",      "img",       "picture", "photo",
+                                                            "screenshot", "thumbnail", "pic",     "pics"};
+    constexpr std::array<std::string_view, 13> kPlaceWords{
+        "url", "urls", "uri", "link", "links", "src", "path", "paths", "file", "files", "filename", "name", "names"};
+    const bool video = word.starts_with(kVideoWords[0]) || is_one_of(kVideoWords), place = is_one_of(kPlaceWords);
+    const bool picture = begins_one_of(std::span(kPictureWords).first(6)) || is_one_of(kPictureWords);
+    if (video)
+      topic.kind = Kind::kVideo;
+    else if (picture && !topic.medium())
+      topic.kind = Kind::kPicture;
+    topic.only = topic.only && (video || picture || place);
+    topic.names = place;  // the last word
+  }
+  topic.names = topic.names || topic.only;
+  return topic;
 }
 
 /// JPEG, PNG, GIF, RIFF (WebP), TIFF; MP4 and Matroska.
@@ -57,31 +85,33 @@ Kind kind_of_base64(std::string_view text) {
   return mp4 || text.starts_with("GkXfo") ? Kind::kVideo : Kind::kNone;
 }
 
-Kind kind_of_name(std::string_view name) {
-  if (is_picture_name(name) || is_unread_picture_name(name)) return Kind::kPicture;
+Kind kind_of_name(std::string_view name, const Topic& topic) {
+  if (!topic.medium() && !topic.record) return Kind::kNone;
+  if (is_picture_name(name) || (topic.medium() && is_unread_picture_name(name))) return Kind::kPicture;
   return is_video_name(name) ? Kind::kVideo : Kind::kNone;
 }
 
-Kind kind_of_text(std::string_view text, Kind key) {
+Kind kind_of_text(std::string_view text, const Topic& topic) {
   if (text.starts_with("data:")) {
     if (text.starts_with("data:video/")) return Kind::kVideo;
     if (text.starts_with("data:image/")) return Kind::kPicture;
     const size_t comma = text.find(";base64,");
     return comma == std::string_view::npos ? Kind::kNone : kind_of_base64(text.substr(comma + 8));
   }
-  if (const Kind kind = kind_of_base64(text); is_medium(kind)) return kind;
+  if (text.size() >= kBase64Looked)
+    if (const Kind kind = kind_of_base64(text); kind != Kind::kNone) return kind;
   // Words may end like a name.
-  if (text.find_first_of(key == Kind::kNone ? " \t\r\n" : "\r\n") != std::string_view::npos) return Kind::kNone;
-  if (const Kind kind = kind_of_name(text); is_medium(kind)) return kind;
+  if (text.find_first_of(topic.names ? "\r\n" : " \t\r\n") != std::string_view::npos) return Kind::kNone;
+  if (const Kind kind = kind_of_name(text, topic); kind != Kind::kNone) return kind;
   // What follows belongs to an address.
-  if (const Kind kind = kind_of_name(text.substr(0, text.find_first_of("?#"))); is_medium(kind)) return kind;
+  if (const Kind kind = kind_of_name(text.substr(0, text.find_first_of("?#")), topic); kind != Kind::kNone) return kind;
   const bool address = text.find("://") != std::string_view::npos && text.find(' ') == std::string_view::npos;
-  return address && is_medium(key) ? key : Kind::kNone;
+  return address && topic.only ? topic.kind : Kind::kNone;
 }
 
-/// `key`: what the keys above speak of.
-Kind kind_of(const Json& value, Kind key, size_t levels) {
-  if (value.is_string()) return kind_of_text(value.get_ref<const std::string&>(), key);
+/// `topic`: what the keys above speak of.
+Kind kind_of(const Json& value, const Topic& topic, size_t levels) {
+  if (value.is_string()) return kind_of_text(value.get_ref<const std::string&>(), topic);
   if (value.is_binary()) {
     const auto& held = value.get_binary();
     const std::string_view bytes(reinterpret_cast<const char*>(held.data()), held.size());
@@ -90,20 +120,24 @@ Kind kind_of(const Json& value, Kind key, size_t levels) {
   }
   if (!value.is_structured() || levels == 0) return Kind::kNone;
   for (const auto& [below, item] : value.items()) {
-    const Kind own = value.is_object() ? kind_of_key(below) : Kind::kNone;
-    if (const Kind kind = kind_of(item, own == Kind::kNone ? key : own, levels - 1); is_medium(kind)) return kind;
+    Topic own = value.is_object() ? topic_of(below) : topic;
+    if (!own.medium()) own.kind = topic.kind;
+    if (const Kind kind = kind_of(item, own, levels - 1); kind != Kind::kNone) return kind;
   }
   return Kind::kNone;
 }
 
 /// `where` goes before the message.
-Status refuse(const std::string& where, const std::string& key, const Json& value) {
-  const Kind kind = kind_of(value, kind_of_key(key), kLevels);
-  if (!is_medium(kind)) return {};
+Status refuse(const std::string& where, const std::string& key, const Json& value, const RecordSpelling& spelling) {
+  if (named_by_spec(key, spelling)) return {};
+  Topic topic = topic_of(key);
+  topic.record = where.empty();
+  const Kind kind = kind_of(value, topic, kLevels);
+  if (kind == Kind::kNone) return {};
   const std::string word = kind == Kind::kVideo ? "video" : "image",
                     what = kind == Kind::kVideo ? "videos" : "pictures";
   return invalid_argument(where + "key '" + key + "' names " + what + " but is not read; use '" + word + "' or '" +
-                          word + "s' of the record, or the spec's columns");
+                          word + "s' of the record, the spec's columns, or columns: {ignored: " + key + "}");
 }
 
 Status refuse_in_turns(const Json& turns, const RecordSpelling& spelling) {
@@ -114,13 +148,13 @@ Status refuse_in_turns(const Json& turns, const RecordSpelling& spelling) {
     const std::string where = "turn " + std::to_string(i + 1) + ": ";
     for (const auto& [key, value] : turns[i].items()) {
       if (std::find(read.begin(), read.end(), key) == read.end()) {
-        TROUPE_RETURN_IF_ERROR(refuse(where, key, value));
+        TROUPE_RETURN_IF_ERROR(refuse(where, key, value, spelling));
         continue;
       }
       if (!value.is_array()) continue;
       for (const auto& part : value)
         for (const auto& [beside, held] : part.items())
-          if (beside != "type" && beside != "text") TROUPE_RETURN_IF_ERROR(refuse(where, beside, held));
+          if (beside != "type" && beside != "text") TROUPE_RETURN_IF_ERROR(refuse(where, beside, held, spelling));
     }
   }
   return {};
@@ -130,11 +164,16 @@ Status refuse_in_turns(const Json& turns, const RecordSpelling& spelling) {
 
 Status refuse_unread_media(const Json& object, const RecordSpelling& spelling) {
   const auto turns = keys_of(Column::kTurns, spelling);
+  std::vector<std::string> words;  // that are read as they are
+  for (const auto column :
+       {Column::kQuestion, Column::kInput, Column::kAnswer, Column::kHistory, Column::kSystem, Column::kId})
+    for (const auto& key : keys_of(column, spelling)) words.push_back(key);
   for (const auto& [key, value] : object.items()) {
+    if (std::ranges::find(words, key) != words.end()) continue;
     if (value.is_array() && std::find(turns.begin(), turns.end(), key) != turns.end())
       TROUPE_RETURN_IF_ERROR(refuse_in_turns(value, spelling));
     else
-      TROUPE_RETURN_IF_ERROR(refuse("", key, value));
+      TROUPE_RETURN_IF_ERROR(refuse("", key, value, spelling));
   }
   return {};
 }

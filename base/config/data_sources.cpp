@@ -9,8 +9,9 @@
 namespace troupe {
 namespace {
 
-const std::vector<std::string> kColumns{"turns", "role",     "content", "images", "videos",  "fps",    "system",
-                                        "id",    "question", "input",   "answer", "history", "weight", "record_weight"};
+const std::vector<std::string> kColumns{"turns",  "role",    "content", "images",        "videos",
+                                        "fps",    "system",  "id",      "question",      "input",
+                                        "answer", "history", "weight",  "record_weight", "ignored"};
 const std::vector<std::string> kSpeakers{"user", "assistant", "system", "tool"};
 
 void read_take(const Section& s, DataSource& source) {
@@ -62,8 +63,9 @@ RecordSpelling read_spelling(const Section& s) {
                                       /*may_be_empty=*/true)) {
     if (std::find(kColumns.begin(), kColumns.end(), name) == kColumns.end())
       columns.fail(name, "unknown column; valid: " + join_words(kColumns));
-    if (key.empty() && (name == "role" || name == "content"))
-      columns.bad_value(name, "\"\"", "the key that turns keep it under");
+    if (key.empty() && (name == "role" || name == "content" || name == "ignored"))
+      columns.bad_value(name, "\"\"",
+                        name == "ignored" ? "keys, with commas between" : "the key that turns keep it under");
     out.columns[name] = key;
   }
   const Section roles = s.present() ? s.section("roles") : s;

@@ -36,6 +36,7 @@ Status read_columns(const Json& columns, RecordSpelling& spelling) {
   for (const auto& [name, key] : columns.items()) {
     if (key.is_null()) continue;
     if (!key.is_string()) return invalid_argument("column '" + name + "' is a " + key.type_name() + ", not a key");
+    if (key.get<std::string>().empty()) continue;
     const auto known = kColumns.find(name);
     if (known != kColumns.end())
       spelling.columns[known->second] = key.get<std::string>();
@@ -81,7 +82,8 @@ Status read_number(const Json& entry, DataSource& source) {
 Status read_tags(const Json& tags, RecordSpelling& spelling) {
   for (const auto& [name, word] : tags.items()) {
     if (word.is_null() || std::find(kUnreadTags.begin(), kUnreadTags.end(), name) != kUnreadTags.end()) continue;
-    if (!word.is_string()) return invalid_argument("tag '" + name + "' is a " + word.type_name() + ", not a word");
+    if (!word.is_string() || word.get<std::string>().empty())
+      return invalid_argument("tag '" + name + "' is " + word.dump() + ", not a word");
     if (const auto key = kTags.find(name); key != kTags.end())
       spelling.columns[key->second] = word.get<std::string>();
     else if (const auto speaker = kSpeakerTags.find(name); speaker != kSpeakerTags.end())

@@ -54,7 +54,8 @@ struct PlacementSpec {
 };
 
 /// Spellings of a source beside those that are always understood (docs/data.md): `columns` is the key of a meaning, ""
-/// for one that is not read; `roles` the meaning of a word for a speaker.
+/// for one that is not read, and `ignored` keys, with commas between, that mean nothing; `roles` the meaning of a word
+/// for a speaker.
 struct RecordSpelling {
   std::map<std::string, std::string> columns, roles;
 };

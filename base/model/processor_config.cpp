@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "base/json_text.h"
 #include "base/mapped_file.h"
@@ -163,7 +164,11 @@ struct Place {
 using Found = std::optional<Place>;
 
 Result<Found> in_file(const std::string& path) {
-  if (!std::filesystem::exists(path)) return Found();
+  std::error_code failed;
+  if (!std::filesystem::exists(path, failed)) {
+    if (failed) return invalid_argument("cannot open " + path + ": " + failed.message());
+    return Found();
+  }
   TROUPE_ASSIGN(Json object, read_object(path));
   return Found({path, "", std::move(object)});
 }
@@ -221,9 +226,9 @@ Result<ProcessorConfig> read_processor_config(const std::string& folder) {
 
 std::string image_processor_warning(const std::string& folder) {
   const auto taken = in_part(folder + kTogether, "image_processor");
-  if (!taken.ok() || !*taken || !std::filesystem::exists(folder + kAlone)) return "";
-  const auto here = read_place<ProcessorConfig>(**taken, read_sizes);
   const auto found = in_file(folder + kAlone);
+  if (!taken.ok() || !*taken || (found.ok() && !*found)) return "";
+  const auto here = read_place<ProcessorConfig>(**taken, read_sizes);
   const auto other =
       found.ok() ? read_place<ProcessorConfig>(**found, read_sizes) : Result<ProcessorConfig>(found.error());
   if (!here.ok()) return "";

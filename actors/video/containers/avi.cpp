@@ -38,10 +38,6 @@ bool goes_behind_movi(std::string_view bytes, size_t at) {
   const std::string_view id = bytes::part(bytes, at, 4);
   return id == "idx1" || id == "RIFF" || (id == "LIST" && !is_rec(bytes, at));
 }
-bool is_padding(std::string_view bytes, size_t at, size_t end) {
-  return std::ranges::all_of(bytes::part(bytes, at, end - at), [](char c) { return c == '\0'; });
-}
-
 constexpr size_t kSlack = 8;  // bytes that some writers forget in the size of a list
 
 /// Of a list whose size was never written.

@@ -1,5 +1,7 @@
 #include "actors/video/containers/frame_counts.h"
 
+#include <algorithm>
+
 #include "actors/video/container.h"
 #include "actors/video/containers/walks.h"
 
@@ -20,6 +22,13 @@ Status fits(uint64_t at, uint64_t end, uint64_t limit, std::string_view bytes) {
   if (limit >= bytes.size()) return ends_early(end, bytes);
   return breaks_at(at, "begins a part that is longer than what it is in");
 }
+
+bool is_padding(std::string_view bytes, size_t at, size_t end) {
+  return std::ranges::all_of(bytes.substr(std::min(at, bytes.size()), end - std::min(at, end)),
+                             [](char c) { return c == '\0'; });
+}
+
+Error too_many_tracks(uint64_t at) { return breaks_at(at, "stands one track more than the limit of 1000"); }
 
 }  // namespace containers
 

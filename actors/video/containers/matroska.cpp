@@ -13,7 +13,6 @@ namespace {
 
 constexpr uint32_t kHeader = 0x1A45DFA3, kSegment = 0x18538067, kCluster = 0x1F43B675, kTracks = 0x1654AE6B;
 constexpr uint32_t kVoid = 0xEC, kChecksum = 0xBF, kTrack = 0xAE, kTrackNumber = 0xD7, kTrackType = 0x83;
-constexpr size_t kMostTracks = 1000;
 constexpr uint32_t kSimpleBlock = 0xA3, kGroup = 0xA0, kBlock = 0xA1;
 // SeekHead, Info, Chapters, Cues, Attachments, Tags, a place for signatures.
 constexpr std::array kOfSegment = {kCluster,    kTracks,     kVoid,       kChecksum,   0x114D9B74U, 0x1549A966U,
@@ -74,10 +73,6 @@ struct Walk {
     return bytes.size() - at < kLongestHead ? invalid_argument("ends in the middle of an element") : breaks_at(at, how);
   }
 
-  bool is_padding(size_t at) const {
-    return std::ranges::all_of(bytes.substr(at), [](char c) { return c == '\0'; });
-  }
-
   Status count_block(const Element& block) {
     size_t at = block.begin;
     const auto track = number_at(bytes, at);
@@ -85,8 +80,7 @@ struct Walk {
     constexpr uint32_t kLaced = 0x06;
     const bool laced = (bytes::at(bytes, at + 2) & kLaced) != 0;
     if (at + 3 == block.end) return {};  // nothing in it
-    if (blocks.size() > kMostTracks)
-      return breaks_at(block.at, "stands a block of one track more than the limit of 1000");
+    if (blocks.size() > kMostTracks) return too_many_tracks(block.at);
     blocks[*track ^ std::bit_floor(*track)] += laced ? bytes::at(bytes, at + 3) + 1 : 1;
     return {};
   }
@@ -144,7 +138,7 @@ struct Walk {
 
   Status segment(const Element& whole) {
     for (size_t at = whole.begin; at < whole.end;) {
-      if (whole.open && is_padding(at)) return {};
+      if (whole.open && is_padding(bytes, at, bytes.size())) return {};
       TROUPE_ASSIGN(const Element element, element_at(at, whole.end));
       const bool known = std::ranges::find(kOfSegment, element.id) != kOfSegment.end();
       if (!known || (element.open && element.id != kCluster)) return breaks_at(at, "stands no part of the segment");

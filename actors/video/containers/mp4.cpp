@@ -15,7 +15,6 @@ struct Box {
   size_t size() const { return end - begin; }
 };
 
-constexpr size_t kMostTracks = 1000;
 constexpr int kDeepest = 3;  // trak, mdia, minf
 
 /// What the tables of a track, or the fragments behind them, count.
@@ -44,7 +43,7 @@ struct Walk {
   /// Nothing where what is left is no box.
   Result<std::optional<Box>> box_at(size_t at, size_t limit) const {
     if (at + 8 > limit) return std::optional<Box>();
-    if (is_padding(at, limit)) return std::optional<Box>();  // as QuickTime ends some lists
+    if (is_padding(bytes, at, limit)) return std::optional<Box>();  // as QuickTime ends some lists
     if (!is_type(bytes::part(bytes, at + 4, 4))) return breaks_at(at, "stands no box");
     uint64_t size = bytes::be32(bytes, at);
     Box box{bytes::part(bytes, at + 4, 4), at, at + 8, limit};
@@ -58,9 +57,6 @@ struct Walk {
     TROUPE_RETURN_IF_ERROR(fits(at, at + size, limit, bytes));
     box.end = at + size;
     return std::optional<Box>(box);
-  }
-  bool is_padding(size_t at, size_t end) const {
-    return at + 8 <= end && std::ranges::all_of(bytes.substr(at, end - at), [](char c) { return c == '\0'; });
   }
   Error cut_or(size_t at, size_t limit) const {
     return limit == bytes.size() ? invalid_argument("ends in the middle of a box") : breaks_at(at, "ends a box early");
@@ -150,7 +146,7 @@ struct Walk {
       Track found;
       TROUPE_RETURN_IF_ERROR(track(box, found, 1));
       if (found.video && found.tables) TROUPE_RETURN_IF_ERROR(tables(*found.tables, found));
-      if (tracks.size() >= kMostTracks) return breaks_at(box.at, "stands one track more than the limit of 1000");
+      if (tracks.size() >= kMostTracks) return too_many_tracks(box.at);
       tracks[found.id] = found;
       return {};
     });
@@ -201,7 +197,8 @@ struct Walk {
     for (size_t at = 0; at < bytes.size();) {
       // What stands behind the last box is of no meaning to a file whose tables stand in one place.
       const bool is_box = at + 8 <= bytes.size() && is_type(bytes::part(bytes, at + 4, 4));
-      if (!is_box && (movie_seen && (!in_parts || is_padding(at, bytes.size())))) return {};
+      if (!is_box && (movie_seen && (!in_parts || (at + 8 <= bytes.size() && is_padding(bytes, at, bytes.size())))))
+        return {};
       if (!is_box) return at + 8 > bytes.size() ? cut_or(at, bytes.size()) : breaks_at(at, "stands no box");
       const bool to_the_end = bytes::be32(bytes, at) == 0;
       const std::string_view type = bytes::part(bytes, at + 4, 4);

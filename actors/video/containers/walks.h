@@ -21,4 +21,11 @@ Error breaks_at(uint64_t at, const std::string& how);
 /// the part is too short.
 Status fits(uint64_t at, uint64_t end, uint64_t limit, std::string_view bytes);
 
+/// Nothing but zeros from `at` to `end`.
+bool is_padding(std::string_view bytes, size_t at, size_t end);
+
+inline constexpr size_t kMostTracks = 1000;
+/// The file has more.
+Error too_many_tracks(uint64_t at);
+
 }  // namespace troupe::containers

@@ -26,6 +26,8 @@ TEST_CASE("Calls and thoughts beside a turn's words are refused when they hold s
   for (const std::string key : {"tool_calls", "function_call", "reasoning_content", "functions"})
     CHECK(says(marked("", "", "\"" + key + "\": [1], "), "key '" + key + "' is not read"));
   CHECK(good(marked("", "", R"("reasoning": "a label", )")).turns.size() == 2);
+  for (const std::string none : {"false", "0", "\"None\"", "\"[ ]\""})
+    CHECK(good(marked("", ", \"thinking\": " + none)).turns.size() == 2);
 }
 
 TEST_CASE("What holds nothing under a key that is refused is no reason to refuse it") {
@@ -57,6 +59,46 @@ TEST_CASE("Questions and answers in columns beside a list of turns are refused, 
   CHECK(says(marked("", "", R"("system": "s", )")
                  .replace(marked("", "", R"("system": "s", )").find("\"user\""), 6, "\"system\""),
              "has the key 'system' and turn 1 is the system's too"));
+}
+
+TEST_CASE("Columns beside a list of turns that say what a turn says, or no words, lose nothing") {
+  CHECK(good(marked("", "", R"("instruction": "q", "response": "a", )")).turns.size() == 2);
+  CHECK(good(marked("", "", R"("input": 0, "response": true, )")).turns.size() == 2);
+  CHECK(
+      good(
+          R"({"system": "s", "messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]})")
+          .turns.size() == 3);
+}
+
+TEST_CASE("Words of a record in columns that no column reads are refused, unless the spec says what they are") {
+  const std::string dolly = R"({"instruction": "q", "context": "c", "response": "a"})";
+  CHECK(says(dolly, "key 'context' is not read: the spec's columns say what it is"));
+  CHECK(good(dolly, {{{"input", "context"}}, {}}).turns[0].text == "q\nc");
+  CHECK(good(dolly, {{{"ignored", "context"}}, {}}).turns[0].text == "q");
+  CHECK(good(R"({"instruction": "q", "context": "", "response": "a"})").turns[0].text == "q");
+  CHECK(good(marked("", "", R"("context": "c", )")).turns.size() == 2);
+  CHECK(says(marked("", "", R"("system_prompt": "c", )"), "key 'system_prompt' is not read"));
+}
+
+TEST_CASE("What counts for an answer is refused beside a list of turns") {
+  for (const std::string value : {"false", "0", "0.5"})
+    CHECK(says(marked("", "", "\"loss\": " + value + ", "), "key 'loss' is '" + value + "' beside a list of turns"));
+  for (const std::string value : {"null", "1", "true"})
+    CHECK(good(marked("", "", "\"weight\": " + value + ", ")).turns[1].weight == 1);
+  CHECK(good(marked("", "", R"("weight": 0.5, )"), {{{"record_weight", "weight"}}, {}}).turns[1].weight == 0.5F);
+  CHECK(good(marked("", "", R"("weight": 0.5, )"), {{{"ignored", "weight"}}, {}}).turns[1].weight == 1);
+}
+
+TEST_CASE("Any column of a record may be left out but those of turns' words") {
+  for (const char* column : {"turns", "images", "videos", "fps", "system", "id", "question", "input", "answer",
+                             "history", "weight", "record_weight"}) {
+    INFO(column);
+    Record record;
+    const RecordSpelling spelling{{{column, ""}}, {}};
+    CHECK_FALSE(parse_record(marked("", R"(, "train": false)"), record, spelling).ok());
+    CHECK_FALSE(parse_record(R"({"instruction": "", "output": ""})", record, spelling).ok());
+    CHECK_FALSE(parse_record("{}", record, spelling).ok());
+  }
 }
 
 TEST_CASE("A turn in both spellings must say the same in them") {

@@ -68,8 +68,8 @@ TEST_CASE("Sizes beside an image are refused wherever it is written") {
   for (const std::string key : {"min_pixels", "max_pixels", "resized_height", "resized_width"}) {
     const std::string set = "\"" + key + "\": 56";
     CHECK(says(asked(R"({"type": "image", "image": "a.png", )" + set + "}"), "has an image with '" + key + "'"));
-    CHECK(says(asked(R"({"type": "image_url", "image_url": {"url": "a.png", )" + set + "}}"), key));
-    CHECK(says(asked(R"({"type": "image"})", R"("images": [{"path": "a.png", )" + set + "}], "), key));
+    CHECK(says(asked(R"({"type": "image_url", "image_url": {"url": "a.png", )" + set + "}}"), "with '" + key + "'"));
+    CHECK(says(asked(R"({"type": "image"})", R"("images": [{"path": "a.png", )" + set + "}], "), "with '" + key + "'"));
     CHECK(says(asked(R"({"type": "image"})", R"("image": "a.png", )" + set + ", "), "key '" + key + "' stands beside"));
     CHECK(good(asked(R"({"type": "text", "text": "q"})", set + ", ")).images.empty());
     CHECK(good(asked(R"({"type": "image", "image": "a.png", ")" + key + "\": null}")).images.size() == 1);

@@ -198,7 +198,7 @@ TEST_CASE("D19: odd speakers and orders are refused by name") {
   CHECK(says(with_turns(q + "," + q + "," + a), "two user turns in a row"));
   CHECK(says(with_turns(q + "," + a + "," + a), "two assistant turns in a row"));
   CHECK(says(with_turns(q + "," + s + "," + a), "system turn that is not the first"));
-  CHECK(says(R"({"system": "s", "conversations": [)" + s + "," + q + "," + a + "]}",
+  CHECK(says(R"({"system": "other", "conversations": [)" + s + "," + q + "," + a + "]}",
              "has the key 'system' and turn 1 is the system's too"));
   CHECK(says(with_turns(q), "no answer"));
   CHECK(says(with_turns(s), "no turn besides"));

@@ -17,20 +17,46 @@ std::string in_turn(const std::string& key, const std::string& value) {
          R"(}, {"role": "assistant", "content": "a"}]})";
 }
 
-TEST_CASE("A value that looks like a picture or a video under a key that is not read is refused") {
-  for (const std::string value :
-       {R"("data:image/png;base64,iVBORw0KGgo=")", R"("data:;base64,/9j/4AAQ")", R"("/9j/4AAQSkZJRgABAQ")",
-        R"("iVBORw0KGgoAAAANSUhEUg")", R"("R0lGODlhAQABAAAAACw")", R"("UklGRiQAAABXRUJQ")", R"("a.avif")",
-        R"("a.HEIC")", R"("a.heif")", R"("a.jxl")", R"("a.jp2")", R"("a.svg")", R"("https://x.y/z.jpg?size=3")",
-        R"("https://x.y/z.jpg#top")", R"({"file": "a.png"})", R"([{"deep": {"er": ["a.png"]}}])"}) {
+std::string base64(const std::string& begin) { return "\"" + begin + std::string(64, 'A') + "\""; }
+
+TEST_CASE("A value that is a picture or a video under a key that is not read is refused wherever it stands") {
+  for (const std::string& value :
+       {std::string(R"("data:image/png;base64,iVBORw0KGgo=")"), std::string(R"("data:;base64,/9j/4AAQ")"),
+        base64("/9j/4AAQSkZJRgABAQ"), base64("iVBORw0KGgoAAAANSUhEUg"), base64("R0lGODlhAQABAAAAACw"),
+        base64("UklGRiQAAABXRUJQ"), R"([{"deep": {"er": [)" + base64("/9j/4AAQ") + "]}}]"}) {
     CHECK(says(beside("extra", value), "key 'extra' names pictures but is not read"));
     CHECK(says(in_turn("extra", value), "turn 1: key 'extra' names pictures but is not read"));
   }
-  for (const std::string value : {R"("data:video/mp4;base64,AA")", R"("AAAAIGZ0eXBpc29t")", R"({"file": "a.mp4"})",
-                                  R"("https://x.y/z.mp4?t=3")"}) {
+  for (const std::string& value : {std::string(R"("data:video/mp4;base64,AA")"), base64("AAAAIGZ0eXBpc29t")}) {
     CHECK(says(beside("extra", value), "key 'extra' names videos but is not read"));
     CHECK(says(in_turn("extra", value), "turn 1: key 'extra' names videos but is not read"));
   }
+}
+
+TEST_CASE("A file's name is one in the record itself, and under a key that speaks of such files") {
+  for (const std::string value : {R"("a.png")", R"(["a.JPG"])", R"("https://x.y/z.jpg?size=3")", R"("z.jpg#top")"}) {
+    CHECK(says(beside("extra", value), "key 'extra' names pictures but is not read"));
+    CHECK(says(in_turn("picture", value), "turn 1: key 'picture' names pictures but is not read"));
+    CHECK(good(in_turn("extra", value)).images.empty());
+  }
+  for (const std::string value : {R"("a.avif")", R"("a.HEIC")", R"("a.jxl")", R"({"file": "a.svg"})", R"("my a.tga")"})
+    CHECK(says(beside("picture", value), "key 'picture' names pictures but is not read"));
+  CHECK(says(beside("extra", R"("https://x.y/z.mp4?t=3")"), "key 'extra' names videos but is not read"));
+  CHECK(says(beside("meta", R"({"image": "a.png"})"), "key 'meta' names pictures"));
+}
+
+TEST_CASE("What a source says to ignore is no medium, and what is read as words is none") {
+  const RecordSpelling spelling{{{"ignored", "avatarUrl, logo"}}, {}};
+  CHECK(good(beside("avatarUrl", R"("https://x.y/a.png")"), spelling).turns.size() == 2);
+  CHECK(good(in_turn("logo", base64("/9j/4AAQ")), spelling).turns.size() == 2);
+  CHECK(says(beside("avatarUrl", R"("https://x.y/a.png")"), "or columns: {ignored: avatarUrl}"));
+  for (const std::string record :
+       {R"({"instruction": "i", "output": "logo.png"})", R"({"instruction": "i", "input": "photo.jpg", "output": "o"})",
+        R"({"query": "https://x.y/z.jpg", "response": "A.mov"})",
+        R"({"id": "3.jpg", "instruction": "i", "output": "o"})",
+        R"({"query": "q", "response": "a", "system": "logo.png", "history": [["name it", "photo.jpg"]]})"})
+    CHECK(good(record).images.empty());
+  CHECK(good(R"({"q": "i", "a": "logo.png"})", {{{"question", "q"}, {"answer", "a"}}, {}}).images.empty());
 }
 
 TEST_CASE("Under a key that speaks of pictures any address is one") {
@@ -54,11 +80,16 @@ TEST_CASE("Words, numbers and other addresses are no pictures, nor is anything b
   for (const std::string value :
        {R"("see photo.jpg")", R"("He opened a.png")", R"("https://x.y/z")", R"(".png")", R"("data: a table")",
         R"("data:text/plain;base64,aGVsbG8=")", "3", R"("/9j/ is how a JPEG begins")", R"({"width": 3, "tags": ["a"]})",
-        R"("GIF")", R"("A line\nand a.png")"}) {
+        R"("GIF")", R"("A line\nand a.png")", R"("UklGRabc")", R"("TU0AK")"}) {
     CHECK(good(beside("caption", value)).images.empty());
     CHECK(good(in_turn("caption", value)).images.empty());
   }
   CHECK(good(beside("topic", R"("https://x.y/z")")).images.empty());
+  for (const std::string key : {"docker_image", "image_license", "image_dataset"})
+    CHECK(good(beside(key, R"("https://x.y/z")")).images.empty());
+  CHECK(good(beside("image_caption", R"("A photo of cat.jpg")")).images.empty());
+  CHECK(good(beside("profile", R"("I export to .png")")).images.empty());
+  CHECK(good(beside("metadata", R"({"file_name": "x.jpg"})")).images.empty());
   CHECK(good(beside("image_caption", R"("A page, https://x.y/z")")).images.empty());
   CHECK(good(beside("output_format", R"("Answer with the file's name: a.png")")).images.empty());
   CHECK(

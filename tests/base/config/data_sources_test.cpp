@@ -37,6 +37,8 @@ constexpr const char* kInfo = R"({
   "less": {"file_name": "x.json", "num_samples": -3},
   "half": {"file_name": "x.json", "num_samples": 0.5},
   "word": {"file_name": "x.json", "num_samples": "7"},
+  "mute": {"file_name": "x.json", "formatting": "sharegpt", "tags": {"role_tag": ""}},
+  "void": {"file_name": "x.json", "formatting": "sharegpt", "columns": {"messages": ""}},
   "sounds": {"file_name": "x.json", "columns": {"audios": "sounds"}}
 })";
 
@@ -166,6 +168,8 @@ TEST_CASE("Data sets that cannot be used are refused by name and reason") {
     CHECK(reason(number).find("data set '" + std::string(number) + "' of " +
                               (folder.path / "dataset_info.json").string() + " has num_samples ") != std::string::npos);
   }
+  CHECK(reason("mute").find("tag 'role_tag' is \"\", not a word") != std::string::npos);
+  CHECK(reason("void").find("has columns without 'messages'") != std::string::npos);
   CHECK(reason("nothing").find("valid: chat, plain") != std::string::npos);
   CHECK(reason("[]").find("datasets") != std::string::npos);
 }

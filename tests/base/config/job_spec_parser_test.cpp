@@ -382,7 +382,7 @@ TEST_CASE("records are given in exactly one way") {
   CHECK(with_data("sources: [{path: a, columns: {image: b}}]") ==
         "j.yaml:3: key 'data.sources[0].columns.image': unknown column; valid: turns, role, content, images, videos, "
         "fps, "
-        "system, id, question, input, answer, history, weight, record_weight");
+        "system, id, question, input, answer, history, weight, record_weight, ignored");
   CHECK(with_data("sources: [{path: a, take: 1.5}]") ==
         "j.yaml:3: key 'data.sources[0].take': value '1.5' is not valid; valid: a fraction above 0.0 up to 1.0, or a "
         "number of records from 1");

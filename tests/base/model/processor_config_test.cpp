@@ -1,6 +1,7 @@
 #include "base/model/processor_config.h"
 
 #include <catch2/catch.hpp>
+#include <filesystem>
 
 #include "tests/scratch_folder.h"
 
@@ -62,6 +63,13 @@ TEST_CASE("Two image processor files that make different pixels or grids are a w
   CHECK(warning(R"({"video_processor": {"max_pixels": 1}})") == "none");
   folder.write("preprocessor_config.json", R"({"do_resize": false})");
   CHECK(warning(R"({"image_processor": {}})").ends_with("holds another one, which is not used"));
+}
+
+TEST_CASE("A processor file that cannot be looked at is an error, not none") {
+  const ScratchFolder folder;
+  std::filesystem::create_symlink("processor_config.json", folder.path("processor_config.json"));
+  CHECK_FALSE(read_processor_config(folder.path()).ok());
+  CHECK(image_processor_warning(folder.path()).empty());
 }
 
 TEST_CASE("A folder without a processor file gives the published defaults") {
