@@ -7,6 +7,7 @@ kind, in 255ths before normalisation; exit code 1 when one is over 1, a grid dif
 """
 
 import argparse
+import io
 import math
 import random
 import subprocess
@@ -122,7 +123,8 @@ def make(folder, count, seed):
 
 def as_documented(path):
     """What docs/data.md says of files that we read otherwise than the processor, or None for those that it reads the same."""
-    with Image.open(path) as stored:
+    # From memory: Pillow 13 maps an uncompressed TIFF by its turned sides, and its rows come out cut elsewhere.
+    with Image.open(io.BytesIO(Path(path).read_bytes())) as stored:
         if stored.mode == "I;16" or stored.mode == "I":
             return Image.fromarray((numpy.asarray(ImageOps.exif_transpose(stored)).astype(numpy.uint32) >> 8).astype(numpy.uint8)).convert("RGB")
         if stored.mode in ("RGBA", "LA", "PA") or "transparency" in stored.info:
