@@ -37,7 +37,27 @@ std::vector<MediumPlace> media_in_order(const std::vector<Turn>& turns) {
   return media;
 }
 
+namespace {
+
+/// How other programs write a picture into a question: it would be learned from as words.
+Status refuse_foreign_pictures(const Record& record) {
+  if (!record.images.empty() || !record.videos.empty()) return {};
+  for (const Turn& turn : record.turns) {
+    if (turn.role != Role::kUser) continue;
+    const size_t open = turn.text.find("<img>"), close = turn.text.find("</img>", open);
+    const bool named = open != std::string::npos && close != std::string::npos;
+    if (named || turn.text.find("<ImageHere>") != std::string::npos)
+      return invalid_argument(
+          std::string("has ") + (named ? "<img>...</img>" : "<ImageHere>") +
+          " in a question, which is not read as a picture; valid: <image> there, and the picture under 'images'");
+  }
+  return {};
+}
+
+}  // namespace
+
 Status check_placeholders(const Record& record) {
+  TROUPE_RETURN_IF_ERROR(refuse_foreign_pictures(record));
   const auto media = media_in_order(record.turns);
   const auto videos =
       static_cast<size_t>(std::count_if(media.begin(), media.end(), [](const auto& m) { return m.video; }));

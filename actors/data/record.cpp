@@ -87,7 +87,12 @@ class RecordReader {
     for (const auto& [key, value] : object_.items())
       if (const auto why = refusal_of(key, value, place, spelling_); !why.empty())
         return invalid_argument("key '" + key + "' " + std::string(why));
-    return turns ? refuse_weights() : Status();
+    if (const auto label = object_.find("label");
+        label != object_.end() && *label == Json(false) && !named_by_spec("label", spelling_))
+      return invalid_argument(
+          "key 'label' is false, as preference data mark an answer that is not to be learned; valid: records without "
+          "such answers, or columns: {ignored: label}");
+    return refuse_weights();
   }
 
   Status read_images() {
@@ -107,7 +112,9 @@ class RecordReader {
                                 "the spec's data, or in its data.video");
     for (const char* key : kVideoSettings)  // plainer words may be labels
       if (!record_.videos.empty() && holds(key))
-        return invalid_argument(std::string("key '") + key + "' stands beside a video and is not read; valid: fps");
+        return invalid_argument(std::string("key '") + key +
+                                "' stands beside a video and is not read; valid: data.video.fps, or fps beside 'path' "
+                                "in the video's own object");
     return {};
   }
 
@@ -125,12 +132,12 @@ class RecordReader {
     return {};
   }
 
-  /// What counts for an answer stands beside it; beside a list of turns it would be lost.
+  /// What counts for an answer stands beside it in its turn; in the record it would be lost.
   Status refuse_weights() const {
     for (const auto& key : keys_of(Column::kWeight, spelling_))
       if (const auto found = object_.find(key); holds(key.c_str()) && *found != Json(true) && *found != Json(1))
         return invalid_argument("key '" + key + "' is " + quoted(found->dump()) +
-                                " beside a list of turns and is not read; valid: columns: {record_weight: " + key +
+                                " in the record and is not read there; valid: columns: {record_weight: " + key +
                                 "}, or {ignored: " + key + "}");
     return {};
   }

@@ -80,9 +80,26 @@ TEST_CASE("Words of a record in columns that no column reads are refused, unless
   CHECK(says(marked("", "", R"("system_prompt": "c", )"), "key 'system_prompt' is not read"));
 }
 
-TEST_CASE("What counts for an answer is refused beside a list of turns") {
+TEST_CASE("Pictures as other programs write them into a question are refused in a record without any") {
+  const auto asked = [](const std::string& words) { return R"({"instruction": ")" + words + R"(", "output": "a"})"; };
+  CHECK(says(asked("Picture 1: <img>red.png</img> Colour?"), "has <img>...</img> in a question"));
+  CHECK(says(asked("<ImageHere> Colour?"), "has <ImageHere> in a question"));
+  CHECK(good(asked("What does <img src='a.png'> do?")).images.empty());
+  CHECK(good(R"({"instruction": "q", "output": "<img>red.png</img>"})").images.empty());
+}
+
+TEST_CASE("An answer that preference data mark as not to be learned is refused") {
+  CHECK(says(marked("", "", R"("label": false, )"), "key 'label' is false"));
+  CHECK(good(marked("", "", R"("label": true, )")).turns.size() == 2);
+  CHECK(good(marked("", "", R"("label": 0, )")).turns.size() == 2);
+  CHECK(good(marked("", "", R"("label": false, )"), {{{"ignored", "label"}}, {}}).turns.size() == 2);
+}
+
+TEST_CASE("What counts for an answer is refused where it stands in the record") {
+  CHECK(says(R"({"instruction": "q", "output": "a", "loss": 0})", "key 'loss' is '0' in the record"));
   for (const std::string value : {"false", "0", "0.5"})
-    CHECK(says(marked("", "", "\"loss\": " + value + ", "), "key 'loss' is '" + value + "' beside a list of turns"));
+    CHECK(says(marked("", "", "\"loss\": " + value + ", "),
+               "key 'loss' is '" + value + "' in the record and is not read there"));
   for (const std::string value : {"null", "1", "true"})
     CHECK(good(marked("", "", "\"weight\": " + value + ", ")).turns[1].weight == 1);
   CHECK(good(marked("", "", R"("weight": 0.5, )"), {{{"record_weight", "weight"}}, {}}).turns[1].weight == 0.5F);

@@ -58,6 +58,7 @@ TEST_CASE("every job of configs plans on its cluster and uses all of its GPUs") 
 
 TEST_CASE("every cluster of configs is a valid manifest") {
   for (const auto& entry : fs::directory_iterator(kConfigs + "/clusters")) {
+    if (entry.is_directory()) continue;  // the secrets of a cluster that was started
     const auto manifest = load_manifest(entry.path().string(), {});
     if (!manifest.ok()) FAIL(manifest.error().message);
     CHECK_FALSE(manifest->nodes.empty());
