@@ -43,19 +43,18 @@ Result<Arguments> read_arguments(int argc, char** argv) {
       continue;
     }
     if (name != "--job" && name != "--plan" && name != "--html" && name != "--show")
-      return invalid_argument("check: option '" + name +
-                              "' is not known; --job, --plan, --show, --html and --json are");
-    if (++i >= argc) return invalid_argument("check: option '" + name + "' needs a value");
+      return invalid_argument("option '" + name + "' is not known; --job, --plan, --show, --html and --json are");
+    if (++i >= argc) return invalid_argument("option '" + name + "' needs a value");
     const std::string value = argv[i];
     if (name == "--show") {
       if (value.empty() || value.size() > 6 || value.find_first_not_of("0123456789") != std::string::npos)
-        return invalid_argument("check: --show '" + value + "' is no number of samples; valid: 0 to 999999");
+        return invalid_argument("--show '" + value + "' is no number of samples; valid: 0 to 999999");
       a.show = std::stoi(value);
     } else {
       (name == "--job" ? a.job : name == "--plan" ? a.plan : a.html) = value;
     }
   }
-  if (a.job.empty()) return invalid_argument("check: --job is needed");
+  if (a.job.empty()) return invalid_argument("--job is needed");
   return a;
 }
 
@@ -69,7 +68,7 @@ struct Data {
   IndexProgress looked;  // at data.sources
   std::unique_ptr<SampleReader> reader;
   nlohmann::json slots = nlohmann::json::array();
-  std::vector<std::string> warnings;  // of the plan
+  std::vector<std::string> warnings;  // of the plan, and of looking at the records
 };
 
 /// The job, its model's shapes, and what the plan says of slots and of where the job's keys were written.
@@ -92,7 +91,7 @@ Result<Data> read_job(const Arguments& a) {
 
 Status read_records(Data& d) {
   IndexRun run;
-  run.warn = [](const std::string& text) { say("warning: " + text); };
+  run.warn = [&d](const std::string& text) { d.warnings.push_back(text); };
   IndexProgress last;
   run.progress = [&last](const IndexProgress& progress) {
     last = progress;
@@ -133,6 +132,14 @@ std::string memory_text(const nlohmann::json& slots) {
   return text.empty() ? text : "memory, activations not counted\n" + text;
 }
 
+/// What the terminal says beside the report.
+std::string verdict_text(const Data& d, const std::vector<std::string>& why) {
+  std::string text = why.empty() ? "can be trained\n" : "cannot be trained as it is\n";
+  for (const std::string& reason : why) text += "  " + reason + "\n";
+  for (const std::string& warning : d.warnings) text += "  warning: " + warning + "\n";
+  return text;
+}
+
 Status write_page(const Arguments& a, const Data& d, const std::string& report) {
   TROUPE_ASSIGN(const auto previews, previews_of(d, a.show > 0 ? a.show : kHtmlSamples));
   std::vector<std::string> bad;
@@ -156,12 +163,15 @@ Result<int> run(int argc, char** argv) {
   for (std::string& reason : why) reason = d.spec.places.located(invalid_argument(reason)).message;
   const std::string text = report_text(report) + memory_text(d.slots);
   TROUPE_ASSIGN(const auto previews, previews_of(d, a.show));
-  if (!a.html.empty()) TROUPE_RETURN_IF_ERROR(write_page(a, d, text));
+  if (!a.html.empty()) TROUPE_RETURN_IF_ERROR(write_page(a, d, verdict_text(d, why) + text));
   if (a.json) {
     auto j = report_json(report, d.index);
     j["index"] = {{"blocks", d.looked.blocks}, {"cached_blocks", d.looked.cached_blocks}};
     j["memory"] = d.slots;
     if (has_eval) j["eval"] = report_json(make_data_report(d.spec, d.spec.eval.sources, d.config, d.eval), d.eval);
+    j["shown"] = nlohmann::json::array();
+    for (const auto& [source, preview] : previews)
+      j["shown"].push_back(preview_json(preview, d.config.vision.merge_size));
     j["usable"] = why.empty();
     j["refused"] = why;
     j["warnings"] = d.warnings;

@@ -40,20 +40,6 @@ std::vector<LengthBin> bins_of(const std::vector<int64_t>& lengths) {
   return bins;
 }
 
-std::vector<BadGroup> groups_of(const std::vector<BadRecord>& bad) {
-  std::vector<BadGroup> groups;
-  std::map<std::string, size_t> at;
-  for (const BadRecord& record : bad) {
-    const std::string kind = reason_kind(record.reason);
-    const auto [found, added] = at.emplace(kind, groups.size());
-    if (added) groups.push_back({kind, 0});
-    ++groups[found->second].records;
-  }
-  std::stable_sort(groups.begin(), groups.end(),
-                   [](const BadGroup& a, const BadGroup& b) { return a.records > b.records; });
-  return groups;
-}
-
 std::vector<SourceRow> rows_of(const std::vector<DataSource>& sources, const SampleIndex& index,
                                const std::vector<int64_t>& usable) {
   std::vector<SourceRow> rows;
@@ -115,6 +101,11 @@ std::string reason_kind(const std::string& reason) {
         continue;
       }
     }
+    if (reason[i] == '/' && i > 0 && reason[i - 1] == ' ') {
+      kind += "'...'";
+      i = std::min({reason.find(": ", i), reason.find("; ", i), reason.size()}) - 1;
+      continue;
+    }
     if (!is_digit(reason, i)) {
       kind += reason[i];
       continue;
@@ -128,6 +119,20 @@ std::string reason_kind(const std::string& reason) {
     i = end - 1;
   }
   return kind;
+}
+
+std::vector<BadGroup> bad_groups(const std::vector<BadRecord>& bad) {
+  std::vector<BadGroup> groups;
+  std::map<std::string, size_t> at;
+  for (size_t i = 0; i < bad.size(); ++i) {
+    const std::string kind = reason_kind(bad[i].reason);
+    const auto [found, added] = at.emplace(kind, groups.size());
+    if (added) groups.push_back({kind, 0, i});
+    ++groups[found->second].records;
+  }
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const BadGroup& a, const BadGroup& b) { return a.records > b.records; });
+  return groups;
 }
 
 DataReport make_data_report(const JobSpec& spec, const std::vector<DataSource>& sources, const ModelConfig& config,
@@ -159,7 +164,7 @@ DataReport make_data_report(const JobSpec& spec, const std::vector<DataSource>& 
   report.tokens = spread_of(std::move(tokens));
   report.images = spread_of(std::move(images));
   report.patches = spread_of(std::move(patches));
-  report.groups = groups_of(index.bad);
+  report.groups = bad_groups(index.bad);
   report.sources = rows_of(sources, index, usable);
   plan_steps(spec, source_weights(sources), config, index, std::move(usable), report);
   return report;

@@ -22,6 +22,7 @@ struct Spread {
 struct BadGroup {
   std::string reason;  // names as '...', numbers as N
   int64_t records = 0;
+  size_t first = 0;  // position of its first one
 };
 
 /// Samples of [from, 2 * from) tokens.
@@ -59,10 +60,12 @@ struct DataReport {
 DataReport make_data_report(const JobSpec& spec, const std::vector<DataSource>& sources, const ModelConfig& config,
                             const SampleIndex& index);
 
+/// Most frequent first.
+std::vector<BadGroup> bad_groups(const std::vector<BadRecord>& bad);
 /// The reason without what differs from record to record.
 std::string reason_kind(const std::string& reason);
-/// Bad records for a person: kinds with their counts, then the first 20 by file, line, id and reason. Empty when there
-/// are none.
+/// Bad records for a person: kinds with their counts and where each is first, then the first 20 by file, line, id and
+/// reason. Empty when there are none.
 std::string bad_records_text(const SampleIndex& index);
 /// The report for a person, the bad records left out. Ends with a newline.
 std::string report_text(const DataReport& report);

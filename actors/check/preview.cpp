@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "actors/data/placeholders.h"
 #include "base/printable_text.h"
@@ -91,6 +92,21 @@ std::string preview_text(const Preview& preview, int64_t merge, bool colour) {
   }
   while (!text.empty() && text.back() == '\n') text.pop_back();
   return text + "\n";
+}
+
+nlohmann::ordered_json preview_json(const Preview& preview, int64_t merge) {
+  nlohmann::ordered_json parts = nlohmann::ordered_json::array();
+  for (const PreviewPart& part : preview.parts) {
+    const IndexedImage& i = part.image;
+    if (part.kind == PreviewPart::Kind::kImage) {
+      parts.push_back({{"image", part.text}, {"t", i.t}, {"h", i.h}, {"w", i.w}, {"tokens", i.tokens(merge)}});
+      continue;
+    }
+    const bool supervised = part.kind == PreviewPart::Kind::kSupervised;
+    parts.push_back({{"text", part.text}, {"supervised", supervised}});
+    if (supervised) parts.back()["weight"] = part.weight;
+  }
+  return {{"id", preview.id}, {"tokens", preview.tokens}, {"supervised", preview.supervised}, {"parts", parts}};
 }
 
 }  // namespace troupe

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,9 @@ std::string weight_note(const PreviewPart& part);
 
 /// `colour`: supervised text in green; else between >> and <<.
 std::string preview_text(const Preview& preview, int64_t merge, bool colour);
+
+/// The same for a program: id, tokens, supervised, and parts, each with `text` and `supervised` or with `image`.
+nlohmann::ordered_json preview_json(const Preview& preview, int64_t merge);
 
 /// One self-contained page: the report, the bad records, and the previews with a thumbnail of each image that can be
 /// decoded.

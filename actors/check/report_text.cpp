@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "actors/check/data_report.h"
@@ -38,11 +37,15 @@ nlohmann::ordered_json spread_json(const Spread& s) {
 std::string bad_records_text(const SampleIndex& index) {
   std::string text;
   if (index.bad.empty()) return text;
-  std::map<std::string, int64_t> kinds;
-  for (const BadRecord& bad : index.bad) ++kinds[reason_kind(bad.reason)];
+  const auto kinds = bad_groups(index.bad);
   add(text, "%zu of %lld records cannot be used:\n", index.bad.size(), number(index.total_records));
   if (kinds.size() < index.bad.size())
-    for (const auto& [kind, count] : kinds) text += "  " + std::to_string(count) + " x " + kind + "\n";
+    for (const BadGroup& kind : kinds) {
+      const BadRecord& first = index.bad[kind.first];
+      text += "  " + std::to_string(kind.records) + " x " + kind.reason +
+              (kind.first < kShownBadRecords ? "" : ", first at " + first.file + ":" + std::to_string(first.line)) +
+              "\n";
+    }
   for (size_t i = 0; i < index.bad.size() && i < kShownBadRecords; ++i) text += "  " + index.bad[i].to_string() + "\n";
   if (index.bad.size() > kShownBadRecords) add(text, "  and %zu more\n", index.bad.size() - kShownBadRecords);
   return text;
@@ -74,8 +77,7 @@ std::string report_text(const DataReport& r) {
         std::string(static_cast<size_t>((bin.samples * kBarWidth + most - 1) / most), '#').c_str());
   add(text, "training\n  %lld steps of %lld samples, %.2f passes over the data\n", number(r.steps),
       number(r.global_batch), r.epochs);
-  add(text,
-      "  a step has about %lld tokens in %lld text units a lane and %lld vision units, the mean of %lld steps\n",
+  add(text, "  a step has about %lld tokens in %lld text units a lane and %lld vision units, the mean of %lld steps\n",
       number(r.batch_tokens), number(r.text_units), number(r.vision_units), number(r.balance_steps));
   add(text, "  busiest over mean of the first %lld steps: text lanes %.3f, vision ranks %.3f\n",
       number(r.balance_steps), r.text_imbalance, r.vision_imbalance);

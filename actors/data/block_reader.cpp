@@ -137,6 +137,7 @@ Result<BlockEntry> BlockReader::look_at(int source, const RecordSpan& span) {
   Record record;
   const auto parsed = reader_.read_record(source, span, record);
   entry.id = record.id.empty() ? place_name(reader_.source(source).path, span.line, span.element) : record.id;
+  entry.named = record.named;
   entry.kind = BlockEntry::Kind::kBad;
   if (!parsed.ok()) {
     if (parsed.error().code == ErrorCode::kResourceExhausted)

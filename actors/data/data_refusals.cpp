@@ -21,10 +21,14 @@ void check_samples(const JobSpec& spec, const DataCounts& c, std::vector<std::st
                   ", or a data.max_sample_tokens that leaves it out");
 }
 
-/// A source of which no sample ever comes is a mistake in its weight.
-void check_weights(const JobSpec& spec, const DataCounts& c, std::vector<std::string>& out) {
+/// A source of which no sample ever comes is a mistake in its path, in what is taken of it, or in its weight.
+void check_sources(const JobSpec& spec, const DataCounts& c, std::vector<std::string>& out) {
+  const bool refused = c.bad > 0 && spec.data.on_bad_record == OnBadRecord::kFail;  // for what may be the reason
   for (size_t i = 0; i < c.sources.size(); ++i) {
-    const auto& [samples, in_epoch] = c.sources[i];
+    const auto& [samples, in_epoch, all] = c.sources[i];
+    if (all == 0 && c.samples > 0 && !refused)
+      out.push_back("key '" + spec.data.sources[i].key + ".path': '" + spec.data.sources[i].path +
+                    "' gives no sample; valid: a file with records that can be used, of which 'take' leaves some");
     if (samples == 0 || in_epoch > 0) continue;
     out.push_back("key '" + spec.data.sources[i].key + ".weight': value " + number_text(spec.data.sources[i].weight) +
                   " of " + number(samples) + " samples is no sample in a data epoch; valid: at least " +
@@ -82,17 +86,19 @@ DataCounts count_data(const JobSpec& spec, const SampleIndex& index, const Sampl
       c.longest = sample.tokens;
       c.longest_id = sample.id;
     }
+    const bool of_source = static_cast<size_t>(sample.source) < c.sources.size();  // synthetic data have none
+    if (of_source) ++c.sources[static_cast<size_t>(sample.source)].all;
     if (in_eval_split(sample, spec.eval.split)) {
       ++c.held_out;
       held_supervised += sample.supervised;
-    } else if (static_cast<size_t>(sample.source) < c.sources.size()) {
+    } else if (of_source) {
       ++c.sources[static_cast<size_t>(sample.source)].samples;
     } else {
-      ++c.epoch_samples;  // synthetic data have no sources
+      ++c.epoch_samples;
     }
   }
   for (size_t i = 0; i < c.sources.size(); ++i) {
-    auto& [samples, in_epoch] = c.sources[i];
+    auto& [samples, in_epoch, all] = c.sources[i];
     in_epoch = epoch_share(spec.data.sources[i].weight, samples).of(samples);
     c.epoch_samples += in_epoch;
   }
@@ -114,7 +120,7 @@ std::vector<std::string> data_refusals(const JobSpec& spec, const DataCounts& co
   if (counts.bad > 0 && spec.data.on_bad_record == OnBadRecord::kFail)
     out.push_back(unusable_records(counts.bad, counts.records, spec.data.on_bad_record));
   check_samples(spec, counts, out);
-  check_weights(spec, counts, out);
+  check_sources(spec, counts, out);
   check_amount(spec, counts, out);
   check_evaluation(spec, counts, out);
   return out;

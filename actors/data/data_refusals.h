@@ -16,9 +16,9 @@ struct DataCounts {
   int64_t records = 0, bad = 0, samples = 0, held_out = 0, supervised = 0;  // of data.sources
   int64_t longest = 0;                                                      // tokens of the longest sample
   std::string longest_id;
-  /// Of a source, held-out samples not counted.
   struct Source {
-    int64_t samples = 0, epoch_samples = 0;  // epoch_samples: in a data epoch, by its weight
+    int64_t samples = 0, epoch_samples = 0;  // held-out ones not counted; epoch_samples: in a data epoch, by its weight
+    int64_t all = 0;                         // held-out ones too
   };
   std::vector<Source> sources;
   int64_t epoch_samples = 0;  // of all of them

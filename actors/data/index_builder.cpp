@@ -10,6 +10,7 @@
 #include "actors/data/block_pool.h"
 #include "actors/data/block_reader.h"
 #include "actors/data/sample_reader.h"
+#include "actors/data/source_doubts.h"
 
 namespace troupe {
 namespace {
@@ -62,6 +63,8 @@ class IndexBuild {
   Status run_source(int source, BlockPool& pool) {
     RecordBlocks blocks = reader_.blocks(source);
     const int64_t before = progress_.done_bytes;
+    const size_t samples = index_.samples.size();
+    named_ = 0;
     bool more = true;
     while (more || pool.waiting() > 0) {
       while (more && pool.waiting() < pool.most_waiting()) {
@@ -86,6 +89,8 @@ class IndexBuild {
       ++index_.total_records;
     }
     contents_.push_back(blocks.content_hash());
+    if (run_.warn && index_.samples.size() > samples)
+      for (const std::string& doubt : column_doubts(reader_.source(source), named_)) run_.warn(doubt);
     return {};
   }
 
@@ -95,6 +100,7 @@ class IndexBuild {
     if (!done.look.cached) read_bytes_ += static_cast<int64_t>(done.block.end - done.block.begin);
     for (size_t i = 0; i < done.look.entries.size(); ++i) {
       const BlockEntry& entry = done.look.entries[i];
+      named_ |= entry.named;
       if (entry.kind == BlockEntry::Kind::kNotTaken) continue;
       ++progress_.records;
       ++index_.total_records;
@@ -149,6 +155,7 @@ class IndexBuild {
   Clock::time_point said_;
   IndexProgress progress_;
   int64_t read_bytes_ = 0;          // of blocks that no cache knew
+  uint32_t named_ = 0;              // BlockEntry::named of all records of the source
   std::vector<uint64_t> contents_;  // of each source
   SampleIndex index_;
 };
@@ -159,6 +166,8 @@ Result<SampleIndex> build_sample_index(const DataSpec& data, const std::vector<D
                                        const std::string& model_folder, const ModelConfig& config,
                                        const IndexRun& run) {
   TROUPE_ASSIGN(const auto reader, SampleReader::create(data, sources, model_folder, config));
+  if (run.warn)
+    for (const std::string& doubt : twice_doubts(sources)) run.warn(doubt);
   return IndexBuild(*reader, data, run).run();
 }
 

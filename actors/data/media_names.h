@@ -10,5 +10,8 @@ bool is_picture_name(std::string_view name);
 bool is_unread_picture_name(std::string_view name);
 /// Likewise of a video.
 bool is_video_name(std::string_view name);
+/// Likewise of sound, and of arrays or tensors.
+bool is_sound_name(std::string_view name);
+bool is_numbers_name(std::string_view name);
 
 }  // namespace troupe

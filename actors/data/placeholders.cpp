@@ -12,7 +12,8 @@ Status check_count(size_t placeholders, std::string_view spelling, size_t media,
   if (placeholders == media) return {};
   return invalid_argument(std::to_string(placeholders) + " " + std::string(spelling) +
                           (placeholders == 1 ? " placeholder" : " placeholders") + " in the user turns, but " +
-                          std::to_string(media) + " " + what + (media == 1 ? "" : "s"));
+                          std::to_string(media) + " " + what + (media == 1 ? "" : "s") +
+                          "; valid: as many, each where its " + what + " belongs");
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "actors/data/record_turns.h"
 #include "actors/data/record_videos.h"
 #include "actors/data/text_normalizer.h"
+#include "actors/data/turn_marks.h"
 #include "actors/data/unread_media.h"
 #include "base/json_text.h"
 
@@ -92,6 +93,7 @@ class RecordReader {
       return invalid_argument(
           "key 'label' is false, as preference data mark an answer that is not to be learned; valid: records without "
           "such answers, or columns: {ignored: label}");
+    TROUPE_RETURN_IF_ERROR(refuse_record_marks(object_, spelling_));
     return refuse_weights();
   }
 
@@ -99,7 +101,7 @@ class RecordReader {
     TROUPE_RETURN_IF_ERROR(refuse_media_left_out());
     TROUPE_ASSIGN(const Found found, present(object_, Column::kImages, spelling_));
     if (found && !record_.images.empty()) return refuse_both("images", found.key);
-    return found ? read_image_list(*found.value, found.key, record_.images) : Status();
+    return found ? read_image_list(*found.value, found.key, spelling_, record_.images) : Status();
   }
 
   /// Settings of images and videos, or, where it has none, media under keys that are not read.
@@ -153,10 +155,13 @@ class RecordReader {
   Record& record_;
 };
 
+using MediaOf = std::function<MediaBeside()>;
+
 /// Files that lie beside the record: its images and videos when it names none, before the first question unless the
 /// text places them.
-Status add_media(const MediaBeside& beside, Record& record) {
-  if (!record.images.empty() || !record.videos.empty()) return {};
+Status add_media(const MediaOf& media_of, Record& record) {
+  if (!media_of || !record.images.empty() || !record.videos.empty()) return {};
+  const MediaBeside beside = media_of();
   if (!beside.unread.empty())
     return invalid_argument(beside.unread +
                             ", and the record names no image and no video; valid: a record that does, "
@@ -178,13 +183,14 @@ Status add_media(const MediaBeside& beside, Record& record) {
   return {};
 }
 
-Status read_record(const Json& object, const MediaBeside& beside, const RecordSpelling& spelling, Record& record) {
-  if (!object.is_object()) return invalid_argument("is a " + std::string(object.type_name()) + ", not an object");
+Status read_record(const Json& object, const MediaOf& beside, const RecordSpelling& spelling, Record& record) {
+  if (!object.is_object()) return invalid_argument("is " + type_of(object) + ", not an object");
   RecordReader reader(object, spelling, record);
   TROUPE_RETURN_IF_ERROR(reader.read_id());
+  record.named = named_columns(object, spelling);
+  TROUPE_RETURN_IF_ERROR(reader.refuse_keys());
   TROUPE_RETURN_IF_ERROR(read_turns(object, spelling, record));
   TROUPE_RETURN_IF_ERROR(reader.read_record_weight());
-  TROUPE_RETURN_IF_ERROR(reader.refuse_keys());
   TROUPE_RETURN_IF_ERROR(read_videos(object, spelling, record));
   TROUPE_RETURN_IF_ERROR(reader.read_images());
   TROUPE_RETURN_IF_ERROR(add_media(beside, record));
@@ -211,7 +217,7 @@ Status parse_row(const Json& object, Record& record, const RecordSpelling& spell
   }
 }
 
-Status parse_record_with_media(std::string_view json, const MediaBeside& beside, Record& record,
+Status parse_record_with_media(std::string_view json, const MediaOf& beside, Record& record,
                                const RecordSpelling& spelling, TextPlace begin) {
   TROUPE_ASSIGN(const Json object, parse_json(json, begin));
   try {

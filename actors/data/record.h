@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -36,6 +37,7 @@ struct Record {
   std::vector<RecordVideo> videos;   // in reading order; placeholders.h says how the two interleave
   std::vector<Turn> turns;           // an optional system turn, then questions, each with its answer; between an answer
                                      // and the next any number of tools' turns may stand for the question
+  uint32_t named = 0;  // bit i: it has the key of the i-th of the spec's columns (named_columns); also on failure
 };
 
 /// Parses one JSON object. On failure the message is the reason for the report and `record.id` is filled if the object
@@ -52,8 +54,9 @@ struct MediaBeside {
   std::string unread;              // what a record may be about and is not read, for a message; empty: nothing
 };
 
-/// The same for a record with media beside it. Without a placeholder in the text they come before the first question's.
-Status parse_record_with_media(std::string_view json, const MediaBeside& beside, Record& record,
+/// The same for a record with media beside it, which are looked for only when it names none. Without a placeholder in
+/// the text they come before the first question's.
+Status parse_record_with_media(std::string_view json, const std::function<MediaBeside()>& beside, Record& record,
                                const RecordSpelling& spelling, TextPlace begin);
 
 }  // namespace troupe

@@ -55,7 +55,9 @@ void RecordBlocks::find_samples(const TarFile& shard) {
     const auto record = std::find_if(of.begin(), of.end(),
                                      [&](size_t m) { return member_extension(shard.members()[m].name) == "json"; });
     const auto& member = shard.members()[*record];
-    if (member.fault.empty())
+    if (member.is_link() && member.fault.empty())
+      faults_.push_back({number, 1, "member '" + member.name + "' is a link; valid: a file that holds the turns"});
+    else if (member.fault.empty())
       samples_.push_back({static_cast<int64_t>(member.offset), static_cast<int64_t>(member.size), number, 1});
     else
       faults_.push_back({number, 1, "member '" + member.name + "' " + member.fault});

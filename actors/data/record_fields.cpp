@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <limits>
-#include <sstream>
 
 #include "actors/sources/inline_data.h"
 
@@ -74,25 +73,63 @@ Result<Found> present(const Json& object, Column column, const RecordSpelling& s
 }
 
 bool named_by_spec(const std::string& key, const RecordSpelling& spelling) {
-  return std::any_of(spelling.columns.begin(), spelling.columns.end(), [&](const auto& column) {
-    if (column.first != "ignored") return column.second == key;
-    std::istringstream keys(column.second);
-    for (std::string one; std::getline(keys, one, ',');) {
-      const size_t begin = one.find_first_not_of(' '), end = one.find_last_not_of(' ');
-      if (begin != std::string::npos && one.substr(begin, end - begin + 1) == key) return true;
-    }
-    return false;
-  });
+  return is_ignored(key, spelling) ||
+         std::any_of(spelling.columns.begin(), spelling.columns.end(),
+                     [&](const auto& column) { return column.first != "ignored" && column.second == key; });
 }
 
 std::string_view refusal_of(const std::string& key, const Json& value, KeyPlace place, const RecordSpelling& spelling) {
-  const auto why = refusal_of_key(key, place);
-  if (why.empty() || named_by_spec(key, spelling)) return {};
-  return (key == "kto_tag" ? holds_nothing(value) : says_nothing(value)) ? std::string_view() : why;
+  const KeyRefusal refusal = refusal_of_key(key, place);
+  if (refusal.why.empty() || named_by_spec(key, spelling)) return {};
+  return (refusal.of_false ? holds_nothing(value) : says_nothing(value)) ? std::string_view() : refusal.why;
+}
+
+uint32_t named_columns(const Json& object, const RecordSpelling& spelling) {
+  std::vector<const Json*> turns;
+  for (const auto& key : spelling.columns.empty() ? std::vector<std::string>() : keys_of(Column::kTurns, spelling))
+    if (const auto list = object.find(key); list != object.end() && list->is_array())
+      for (const auto& turn : *list) turns.push_back(&turn);
+  uint32_t named = 0, bit = 1;
+  for (const auto& [name, key] : spelling.columns) {
+    const auto has = [&](const Json& holder) {
+      if (!key.empty()) return holder.contains(key);
+      return std::ranges::any_of(usual_keys_of(name), [&](const std::string& usual) {
+        return holder.contains(usual) && !holds_nothing(holder.at(usual)) && !named_by_spec(usual, spelling);
+      });
+    };
+    if (has(object) || std::ranges::any_of(turns, [&](const Json* turn) { return has(*turn); })) named |= bit;
+    bit <<= 1;
+  }
+  return named;
+}
+
+std::string keys_text(const Json& object) {
+  std::string keys;
+  for (const auto& [key, value] : object.items()) keys += (keys.empty() ? "" : ", ") + key;
+  return keys.empty() ? "its object has no keys" : "its keys: " + quoted(std::move(keys));
+}
+
+std::string type_of(const Json& value) {
+  switch (value.type()) {
+    case Json::value_t::null:
+      return "null";
+    case Json::value_t::array:
+      return value.empty() ? "an empty list" : "a list";
+    case Json::value_t::object:
+      return "an object";
+    case Json::value_t::boolean:
+      return value.get<bool>() ? "true" : "false";
+    case Json::value_t::string:
+      return "a string";
+    case Json::value_t::binary:
+      return "bytes";
+    default:
+      return "a number";
+  }
 }
 
 Status wrong_type(const std::string& key, const Json& value, const char* understood) {
-  return invalid_argument("key '" + key + "' is a " + value.type_name() + "; " + understood + " is understood");
+  return invalid_argument("key '" + key + "' is " + type_of(value) + "; " + understood + " is understood");
 }
 
 Status read_image(const Json& item, const std::string& key, std::vector<RecordMedium>& images) {
@@ -116,16 +153,16 @@ Status read_image(const Json& item, const std::string& key, std::vector<RecordMe
       images.push_back(path->get<std::string>());
       return {};
     }
-  return invalid_argument("key '" + key + "' holds " +
-                          (item.is_string() ? "an empty path" : std::string("a ") + item.type_name()) +
+  return invalid_argument("key '" + key + "' holds " + (item.is_string() ? "an empty path" : type_of(item)) +
                           "; paths, data URIs and objects with 'path', 'url', 'bytes' or 'base64' are understood");
 }
 
-Status read_image_list(const Json& value, const std::string& key, std::vector<RecordMedium>& images) {
+Status read_image_list(const Json& value, const std::string& key, const RecordSpelling& spelling,
+                       std::vector<RecordMedium>& images) {
   if (!value.is_array() && !value.is_string() && !value.is_object() && !value.is_binary())
     return wrong_type(key, value, "a path or a list of paths");
   const auto read = [&](const Json& item) -> Status {
-    if (item.is_object()) TROUPE_RETURN_IF_ERROR(refuse_image_settings(item, "key '" + key + "'"));
+    if (item.is_object()) TROUPE_RETURN_IF_ERROR(refuse_image_settings(item, "key '" + key + "'", spelling));
     return read_image(item, key, images);
   };
   if (!value.is_array()) return read(value);
@@ -133,12 +170,19 @@ Status read_image_list(const Json& value, const std::string& key, std::vector<Re
   return {};
 }
 
-Status refuse_image_settings(const Json& object, const std::string& where) {
-  for (const char* key : kSizeSettings)
-    if (const auto found = object.find(key); found != object.end() && !found->is_null())
-      return invalid_argument(where + " has an image with '" + key +
-                              "', which is not read; valid: data.min_pixels and data.max_pixels in the spec");
+std::string unread_setting(const Json& object, const RecordSpelling& spelling) {
+  for (const auto& [key, value] : object.items())
+    if (!describes_medium(key) && !holds_nothing(value) && !named_by_spec(key, spelling)) return key;
   return {};
+}
+
+Status refuse_image_settings(const Json& object, const std::string& where, const RecordSpelling& spelling) {
+  const std::string key = unread_setting(object, spelling);
+  if (key.empty()) return {};
+  const bool size = std::find(kSizeSettings.begin(), kSizeSettings.end(), key) != kSizeSettings.end();
+  return invalid_argument(where + " has an image with '" + key + "', which is not read; valid: " +
+                          (size ? "data.min_pixels and data.max_pixels in the spec"
+                                : "the image as it is to be seen, or columns: {ignored: " + key + "}"));
 }
 
 Status refuse_both(const std::string& media, const std::string& key) {

@@ -35,17 +35,29 @@ bool named_by_spec(const std::string& key, const RecordSpelling& spelling);
 /// Why the key is refused, by refusal_of_key: when it holds something, and says more than false, 0 or "none", which
 /// only of a preference mean something. Empty: it is not, or the spec names it.
 std::string_view refusal_of(const std::string& key, const Json& value, KeyPlace place, const RecordSpelling& spelling);
+/// Bit i: the object or one of its turns has the key that the i-th of the spec's columns names, or of a column that
+/// they leave out something under a usual key. Not of `ignored`.
+uint32_t named_columns(const Json& object, const RecordSpelling& spelling);
 /// A value as a message shows it: in quotes, cut short.
 std::string quoted(std::string s);
+/// "a list", "an object", ...
+std::string type_of(const Json& value);
+/// "its keys: 'a, b'"
+std::string keys_text(const Json& object);
 Status wrong_type(const std::string& key, const Json& value, const char* understood);
 
 /// An item of a list of images: a path, bytes, or an object with `path` or `url`, or with `bytes` or `base64`, which in
 /// JSON are both in base64.
 Status read_image(const Json& item, const std::string& key, std::vector<RecordMedium>& images);
 /// One image or a list of them.
-Status read_image_list(const Json& value, const std::string& key, std::vector<RecordMedium>& images);
-/// InvalidArgument when one of kSizeSettings stands beside an image; begins with `where`.
-Status refuse_image_settings(const Json& object, const std::string& where);
+Status read_image_list(const Json& value, const std::string& key, const RecordSpelling& spelling,
+                       std::vector<RecordMedium>& images);
+/// InvalidArgument when something that would change what is seen of an image stands in its object or part; begins with
+/// `where`.
+Status refuse_image_settings(const Json& object, const std::string& where, const RecordSpelling& spelling);
+/// The first key of an image's or a video's object that holds something and neither names nor describes the medium;
+/// empty: there is none.
+std::string unread_setting(const Json& object, const RecordSpelling& spelling);
 /// InvalidArgument: the turns' parts name `media` themselves, and so does the record's list under `key`, whose first
 /// ones the parts without one would take.
 Status refuse_both(const std::string& media, const std::string& key);

@@ -3,6 +3,7 @@
 #include "actors/data/placeholders.h"
 #include "actors/data/record_fields.h"
 #include "actors/data/record_videos.h"
+#include "actors/data/turn_marks.h"
 
 namespace troupe {
 namespace {
@@ -23,7 +24,7 @@ Status refuse_other_words(const Json& part, const std::string& type, const std::
   return {};
 }
 
-std::string type_of(const Json& part) {
+std::string name_of_type(const Json& part) {
   const auto type = part.find("type");
   return type != part.end() && type->is_string() ? type->get<std::string>() : "";
 }
@@ -33,7 +34,7 @@ Status read_text(const Json& part, const std::string& where, Turn& turn) {
   if (text == part.end() || text->is_null())
     return invalid_argument(where + " has a part of type 'text' without 'text'");
   if (!text->is_string())
-    return invalid_argument(where + " has a part whose 'text' is a " + text->type_name() + "; a string is understood");
+    return invalid_argument(where + " has a part whose 'text' is " + type_of(*text) + "; a string is understood");
   turn.text += text->get<std::string>();
   return {};
 }
@@ -58,39 +59,59 @@ Result<Found> medium_of(const Json& part, const std::string& word, const std::st
   return first;
 }
 
-Status read_image_part(const Json& part, const std::string& where, Turn& turn, Record& record) {
+/// A part without an image of its own may say which of the record's list it is: the next one, counted from 0.
+Status check_number(const Json& part, const std::string& where, const Turn& turn, const Record& record) {
+  const auto number = part.find("index");
+  if (number == part.end() || !number->is_number()) return {};
+  size_t before = 0;
+  for (const auto& medium : media_in_order(record.turns)) before += !medium.video;
+  for (const auto& medium : media_in_order({turn})) before += !medium.video;
+  if (*number == Json(before)) return {};
+  return invalid_argument(where + " has a part of type 'image' whose 'index' is " + number->dump() +
+                          ", but images are taken from the record's list in their order, and this is number " +
+                          std::to_string(before) +
+                          " counted from 0; valid: images in the order of their parts, or "
+                          "parts that name them");
+}
+
+Status read_image_part(const Json& part, const std::string& where, const RecordSpelling& spelling, Turn& turn,
+                       Record& record) {
   if (turn.role != Role::kUser) return invalid_argument(where + " holds an image, but only questions may");
-  turn.text += kImagePlaceholder;
-  TROUPE_RETURN_IF_ERROR(refuse_image_settings(part, where));
+  TROUPE_RETURN_IF_ERROR(refuse_image_settings(part, where, spelling));
   for (const auto& value : part)
-    if (value.is_object()) TROUPE_RETURN_IF_ERROR(refuse_image_settings(value, where));
+    if (value.is_object()) TROUPE_RETURN_IF_ERROR(refuse_image_settings(value, where, spelling));
   TROUPE_ASSIGN(const Found image, medium_of(part, "image", where));
+  if (!image) TROUPE_RETURN_IF_ERROR(check_number(part, where, turn, record));
+  turn.text += kImagePlaceholder;
   return image ? read_image(*image.value, where + "." + image.key, record.images) : Status();
 }
 
-Status read_video_part(const Json& part, const std::string& where, Turn& turn, Record& record) {
+Status read_video_part(const Json& part, const std::string& where, const RecordSpelling& spelling, Turn& turn,
+                       Record& record) {
   if (turn.role != Role::kUser) return invalid_argument(where + " holds a video, but only questions may");
   turn.text += kVideoPlaceholder;
   TROUPE_ASSIGN(const Found video, medium_of(part, "video", where));
-  return read_part_video(part, video.value, where, video.key, record.videos);
+  return read_part_video(part, video.value, where, video.key, spelling, record.videos);
 }
 
 }  // namespace
 
-Status read_parts(const Json& parts, const std::string& where, Turn& turn, Record& record) {
+Status read_parts(const Json& parts, const std::string& where, const RecordSpelling& spelling, Turn& turn,
+                  Record& record) {
   for (const auto& part : parts) {
     if (!part.is_object())
-      return invalid_argument(where + " has a " + part.type_name() + " in its list of parts; " + kWhatPartsAre);
-    const std::string type = type_of(part);
+      return invalid_argument(where + " has " + type_of(part) + " in its list of parts; " + kWhatPartsAre);
+    const std::string type = name_of_type(part);
     const bool text = type == "text", image = type == "image" || type == "image_url";
     if (!text && !image && type != "video" && type != "video_url")
       return invalid_argument(where +
                               (type.empty() ? " has a part without 'type'" : " has a part of type " + quoted(type)) +
                               "; " + kWhatPartsAre);
     TROUPE_RETURN_IF_ERROR(refuse_other_words(part, type, where));
+    TROUPE_RETURN_IF_ERROR(refuse_part_marks(part, spelling, where, turn.role));
     TROUPE_RETURN_IF_ERROR(text    ? read_text(part, where, turn)
-                           : image ? read_image_part(part, where, turn, record)
-                                   : read_video_part(part, where, turn, record));
+                           : image ? read_image_part(part, where, spelling, turn, record)
+                                   : read_video_part(part, where, spelling, turn, record));
   }
   return {};
 }

@@ -10,6 +10,7 @@ namespace troupe {
 /// Adds words that are written as a list of parts, {"type": "text", "text": ...}, {"type": "image", "image": PATH} and
 /// the same of a video, to the turn's text, and the images and videos that the parts name themselves to the record.
 /// InvalidArgument begins with `where`. Throws what nlohmann's accessors throw.
-Status read_parts(const nlohmann::json& parts, const std::string& where, Turn& turn, Record& record);
+Status read_parts(const nlohmann::json& parts, const std::string& where, const RecordSpelling& spelling, Turn& turn,
+                  Record& record);
 
 }  // namespace troupe

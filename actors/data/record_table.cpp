@@ -1,6 +1,8 @@
 #include "actors/data/record_table.h"
 
+#include <algorithm>
 #include <array>
+#include <sstream>
 
 namespace troupe {
 namespace {
@@ -50,6 +52,7 @@ const std::vector<SpeakerRow>& speakers() {
 struct RefusedRow {
   std::string_view key, why;
   enum class In { kAll, kTurns, kRecords, kColumns } in = In::kAll;  // elsewhere the word may be a label
+  bool of_false = false;                                             // KeyRefusal
 };
 using In = RefusedRow::In;
 
@@ -57,7 +60,7 @@ constexpr std::string_view kCall = "is not read: write calls into the words of t
                            kThought = "is not read: write thoughts into the words of the answer";
 constexpr std::string_view kWords =
     "is not read: the spec's columns say what it is ({input: KEY}, {system: KEY}), or {ignored: KEY}";
-constexpr std::array<RefusedRow, 25> kRefused{{
+constexpr std::array<RefusedRow, 26> kRefused{{
     {"audio", "is not read yet; images, videos and text are"},
     {"audios", "is not read yet; images, videos and text are"},
     {"tools", "is not read yet: tool descriptions would have to be written into the system turn"},
@@ -73,6 +76,7 @@ constexpr std::array<RefusedRow, 25> kRefused{{
     {"reasoning", kThought, In::kTurns},
     {"thinking", kThought, In::kTurns},
     {"thought", kThought, In::kTurns},
+    {"refusal", "is not read: write it into the words of the answer", In::kTurns},
     {"train_detail", "is not read: 'weight' says what a whole answer counts", In::kTurns},
     {"objects", "is not read yet: boxes would have to be written into the text"},
     {"chosen", "is of preference data, which is not trained"},
@@ -82,10 +86,20 @@ constexpr std::array<RefusedRow, 25> kRefused{{
     {"rejected_images", "is of preference data, which is not trained"},
     {"positive_messages", "is of embedding data, which is not trained"},
     {"negative_messages", "is of embedding data, which is not trained"},
-    {"kto_tag", "is of preference data, which is not trained"},
+    {"kto_tag", "is of preference data, which is not trained", In::kAll, true},
 }};
 
 }  // namespace
+
+bool describes_medium(const std::string& key) {
+  constexpr std::array<std::string_view, 37> kKeys{
+      "type",     "text", "image",    "image_url", "images", "video",      "video_url", "videos",
+      "url",      "path", "bytes",    "base64",    "detail", "width",      "height",    "size",
+      "channels", "mode", "format",   "mime_type", "mime",   "media_type", "id",        "image_id",
+      "video_id", "name", "filename", "file_name", "alt",    "title",      "source",    "license",
+      "hash",     "md5",  "sha256",   "duration",  "index"};
+  return std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
+}
 
 const char* role_name(Role role) {
   switch (role) {
@@ -101,13 +115,34 @@ const char* role_name(Role role) {
   return "?";
 }
 
+bool is_ignored(const std::string& key, const RecordSpelling& spelling) {
+  const auto ignored = spelling.columns.find("ignored");
+  if (ignored == spelling.columns.end()) return false;
+  std::istringstream keys(ignored->second);
+  for (std::string one; std::getline(keys, one, ',');) {
+    const size_t begin = one.find_first_not_of(' '), end = one.find_last_not_of(' ');
+    if (begin != std::string::npos && one.substr(begin, end - begin + 1) == key) return true;
+  }
+  return false;
+}
+
 std::vector<std::string> keys_of(Column column, const RecordSpelling& spelling) {
   for (const auto& row : columns()) {
     if (row.column != column) continue;
     const auto named = spelling.columns.find(row.name);
-    if (named == spelling.columns.end()) return row.keys;
+    if (named == spelling.columns.end()) {
+      auto keys = row.keys;
+      std::erase_if(keys, [&](const std::string& key) { return is_ignored(key, spelling); });
+      return keys;
+    }
     return named->second.empty() ? std::vector<std::string>() : std::vector<std::string>{named->second};
   }
+  return {};
+}
+
+std::vector<std::string> usual_keys_of(const std::string& name) {
+  for (const auto& row : columns())
+    if (name == row.name) return row.keys;
   return {};
 }
 
@@ -141,12 +176,13 @@ std::string speaker_words(const RecordSpelling& spelling) {
   return text;
 }
 
-std::string_view refusal_of_key(const std::string& key, KeyPlace place) {
+KeyRefusal refusal_of_key(const std::string& key, KeyPlace place) {
   for (const auto& row : kRefused) {
     if (key != row.key) continue;
     if (row.in == In::kTurns && place != KeyPlace::kTurn) return {};
     if (row.in == In::kRecords && place == KeyPlace::kTurn) return {};
-    return row.in == In::kColumns && place != KeyPlace::kColumns ? std::string_view() : row.why;
+    if (row.in == In::kColumns && place != KeyPlace::kColumns) return {};
+    return {row.why, row.of_false};
   }
   return {};
 }

@@ -40,14 +40,14 @@ class TurnReader {
                                  : "a question ('" + question[0] + "') with an answer ('" + answer[0] + "')";
     if (turns.empty()) return pair.empty() ? "has no column of turns" : "has no pair of " + pair;
     return (turns.size() > 1 ? "has neither '" + turns[0] + "' nor '" + turns[1] + "'" : "has no '" + turns[0] + "'") +
-           (pair.empty() ? "" : ", nor " + pair);
+           (pair.empty() ? "" : ", nor " + pair) + "; " + keys_text(object_) +
+           "; valid: the spec's columns, which say what others hold: {turns: KEY}, or {question: KEY, answer: KEY}";
   }
 
   /// `system`: whether a key beside the list has the system's words.
   Status read_turn_list(const Found& found, bool system) {
     const Json& list = *found.value;
-    if (!list.is_array())
-      return invalid_argument("'" + found.key + "' is a " + std::string(list.type_name()) + ", not a list of turns");
+    if (!list.is_array()) return invalid_argument("'" + found.key + "' is " + type_of(list) + ", not a list of turns");
     for (size_t i = 0; i < list.size(); ++i) {
       TROUPE_RETURN_IF_ERROR(read_turn(list[i], i + 1));
       if (!system || record_.turns.back().role != Role::kSystem) continue;
@@ -110,8 +110,7 @@ class TurnReader {
   /// The role and the words stand under the same pair of keys: from with value, role with content.
   Status read_turn(const Json& turn, size_t number) {
     const std::string where = "turn " + std::to_string(number);
-    if (!turn.is_object())
-      return invalid_argument(where + " is a " + std::string(turn.type_name()) + ", not an object");
+    if (!turn.is_object()) return invalid_argument(where + " is " + type_of(turn) + ", not an object");
     TROUPE_RETURN_IF_ERROR(refuse_keys(turn, where));
     const auto role_keys = keys_of(Column::kRole, spelling_), text_keys = keys_of(Column::kContent, spelling_);
     size_t pair = 0;
@@ -120,19 +119,23 @@ class TurnReader {
     const auto& role_key = role_keys[pair];
     const auto& text_key = text_keys[std::min(pair, text_keys.size() - 1)];
     const auto role = turn.find(role_key), text = turn.find(text_key);
-    if (role == turn.end() || !role->is_string()) return invalid_argument(where + " has no '" + role_key + "'");
+    if (role == turn.end() || !role->is_string())
+      return invalid_argument(where + " has no '" + role_key + "'; " + keys_text(turn) +
+                              "; valid: columns: {role: KEY} in the spec");
     const auto word = speaker_of(role->get_ref<const std::string&>(), spelling_);
     if (!word.known)
       return invalid_argument(where + " is by " + quoted(role->get<std::string>()) + "; " + speaker_words(spelling_) +
-                              " are understood");
-    if (text == turn.end()) return invalid_argument(where + " has no '" + text_key + "'");
+                              " are understood; valid: the spec's roles, which say who others are: {WORD: user}");
+    if (text == turn.end())
+      return invalid_argument(where + " has no '" + text_key + "'; " + keys_text(turn) +
+                              "; valid: columns: {content: KEY} in the spec");
     Turn out{word.role, {}};
     TROUPE_RETURN_IF_ERROR(refuse_other_spelling(turn, word.role, *text, where));
     TROUPE_RETURN_IF_ERROR(read_turn_marks(turn, spelling_, where, out));
     if (text->is_array() && !text->empty()) {
-      TROUPE_RETURN_IF_ERROR(read_parts(*text, where, out, record_));
+      TROUPE_RETURN_IF_ERROR(read_parts(*text, where, spelling_, out, record_));
     } else if (!text->is_string()) {
-      return invalid_argument(where + ": '" + text_key + "' is a " + text->type_name() +
+      return invalid_argument(where + ": '" + text_key + "' is " + type_of(*text) +
                               "; a string or a list of parts is understood");
     } else {
       out.text = text->get<std::string>();
@@ -155,8 +158,10 @@ class TurnReader {
     TROUPE_ASSIGN(const std::string input, read_string(Column::kInput));
     TROUPE_ASSIGN(const std::string answer, read_string(Column::kAnswer));
     if (question.empty() && input.empty()) {
-      const auto keys = keys_of(Column::kQuestion, spelling_);
-      return invalid_argument("has no question" + (keys.empty() ? "" : "; key '" + keys[0] + "' is empty"));
+      for (const auto& key : keys_of(Column::kQuestion, spelling_))
+        if (object_.contains(key)) return invalid_argument("has no question; key '" + key + "' is empty");
+      return invalid_argument("has no question; " + keys_text(object_) +
+                              "; valid: columns: {question: KEY} in the spec");
     }
     const bool answered = std::any_of(answer_keys_.begin(), answer_keys_.end(), [&](const auto& key) {
       return object_.contains(key) && object_.at(key).is_string();

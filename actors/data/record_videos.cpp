@@ -1,7 +1,6 @@
 #include "actors/data/record_videos.h"
 
 #include <algorithm>
-#include <array>
 
 #include "actors/data/placeholders.h"
 #include "actors/data/record_fields.h"
@@ -12,12 +11,6 @@ namespace {
 using namespace record_fields;
 
 constexpr double kLeastFps = 0.001, kMostFps = 1000;
-/// Keys beside a video that would change which of its frames are taken, or how.
-constexpr std::array<const char*, 17> kUnreadBeside{
-    "nframes",        "num_frames",    "min_frames", "max_frames", "min_pixels",      "max_pixels",
-    "total_pixels",   "video_start",   "video_end",  "start_time", "end_time",        "video_fps",
-    "resized_height", "resized_width", "start",      "end",        "do_sample_frames"};
-
 Result<double> read_fps(const Json& value, const std::string& where) {
   const double fps = value.is_number() ? value.get<double>() : 0;
   if (!(fps >= kLeastFps && fps <= kMostFps))
@@ -27,10 +20,13 @@ Result<double> read_fps(const Json& value, const std::string& where) {
 }
 
 /// What stands beside a video: the keys that are not read, and how many frames a second where it says so.
-Status read_beside(const Json& object, const std::string& where, RecordVideo* video) {
-  for (const char* key : kUnreadBeside)
-    if (const auto found = object.find(key); found != object.end() && !found->is_null())
-      return invalid_argument(where + " has a video with '" + key + "', which is not read; valid: fps");
+Status read_beside(const Json& object, const std::string& where, const RecordSpelling& spelling, RecordVideo* video) {
+  for (const auto& [key, value] : object.items()) {
+    const bool rate = key == "fps" || key == "sample_fps";
+    if (!rate && !describes_medium(key) && !holds_nothing(value) && !named_by_spec(key, spelling))
+      return invalid_argument(where + " has a video with '" + key +
+                              "', which is not read; valid: fps, or columns: {ignored: " + key + "}");
+  }
   const char* before = nullptr;
   for (const char* key : {"fps", "sample_fps"}) {
     const auto fps = object.find(key);
@@ -48,28 +44,30 @@ Status read_beside(const Json& object, const std::string& where, RecordVideo* vi
 }
 
 /// A list is the frames of one video.
-Status read_video(const Json& value, const std::string& key, std::vector<RecordVideo>& videos) {
+Status read_video(const Json& value, const std::string& key, const RecordSpelling& spelling,
+                  std::vector<RecordVideo>& videos) {
   RecordVideo video;
   std::vector<RecordMedium> files;
   if (value.is_array()) {
     if (value.empty()) return invalid_argument("key '" + key + "' holds a video without frames");
-    TROUPE_RETURN_IF_ERROR(read_image_list(value, key, video.frames));
+    TROUPE_RETURN_IF_ERROR(read_image_list(value, key, spelling, video.frames));
   } else {
     TROUPE_RETURN_IF_ERROR(read_image(value, key, files));
     video.file = std::move(files[0]);
-    if (value.is_object()) TROUPE_RETURN_IF_ERROR(read_beside(value, "key '" + key + "'", &video));
+    if (value.is_object()) TROUPE_RETURN_IF_ERROR(read_beside(value, "key '" + key + "'", spelling, &video));
   }
   videos.push_back(std::move(video));
   return {};
 }
 
 /// One video or a list of them.
-Status read_video_list(const Json& value, const std::string& key, std::vector<RecordVideo>& videos) {
+Status read_video_list(const Json& value, const std::string& key, const RecordSpelling& spelling,
+                       std::vector<RecordVideo>& videos) {
   if (!value.is_array()) {
-    if (value.is_string() || value.is_object() || value.is_binary()) return read_video(value, key, videos);
+    if (value.is_string() || value.is_object() || value.is_binary()) return read_video(value, key, spelling, videos);
     return wrong_type(key, value, "a path, a list of paths, or a list of lists of frames");
   }
-  for (const auto& item : value) TROUPE_RETURN_IF_ERROR(read_video(item, key, videos));
+  for (const auto& item : value) TROUPE_RETURN_IF_ERROR(read_video(item, key, spelling, videos));
   return {};
 }
 
@@ -94,16 +92,20 @@ Status read_rates(const Json& object, const RecordSpelling& spelling, std::vecto
 }  // namespace
 
 Status read_part_video(const Json& part, const Json* value, const std::string& where, const std::string& key,
-                       std::vector<RecordVideo>& videos) {
-  if (value == nullptr) return read_beside(part, where, nullptr);
-  TROUPE_RETURN_IF_ERROR(read_video(*value, where + "." + key, videos));
-  return read_beside(part, where, &videos.back());
+                       const RecordSpelling& spelling, std::vector<RecordVideo>& videos) {
+  for (const auto& below : part)
+    if (below.is_object())
+      if (const auto found = unread_setting(below, spelling); !found.empty() && found != "fps" && found != "sample_fps")
+        return read_beside(below, where, spelling, nullptr);
+  if (value == nullptr) return read_beside(part, where, spelling, nullptr);
+  TROUPE_RETURN_IF_ERROR(read_video(*value, where + "." + key, spelling, videos));
+  return read_beside(part, where, spelling, &videos.back());
 }
 
 Status read_videos(const nlohmann::json& object, const RecordSpelling& spelling, Record& record) {
   TROUPE_ASSIGN(const Found found, present(object, Column::kVideos, spelling));
   std::vector<RecordVideo> listed;
-  if (found) TROUPE_RETURN_IF_ERROR(read_video_list(*found.value, found.key, listed));
+  if (found) TROUPE_RETURN_IF_ERROR(read_video_list(*found.value, found.key, spelling, listed));
   if (!listed.empty() && !record.videos.empty()) return refuse_both("videos", found.key);
   record.videos.insert(record.videos.end(), listed.begin(), listed.end());
   return read_rates(object, spelling, record.videos);

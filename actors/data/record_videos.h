@@ -17,7 +17,7 @@ inline constexpr const char* kHowFramesAreWritten =
 /// frames a second may stand beside it. Null: the record's list has it, and nothing is added. InvalidArgument begins
 /// with `where`, also for settings of a video that are not read.
 Status read_part_video(const nlohmann::json& part, const nlohmann::json* value, const std::string& where,
-                       const std::string& key, std::vector<RecordVideo>& videos);
+                       const std::string& key, const RecordSpelling& spelling, std::vector<RecordVideo>& videos);
 
 /// The record's list of videos, with the frames a second of those that are lists of frames, where its parts name none.
 Status read_videos(const nlohmann::json& object, const RecordSpelling& spelling, Record& record);

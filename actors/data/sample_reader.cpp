@@ -19,8 +19,20 @@
 namespace troupe {
 namespace {
 
+constexpr size_t kLookedAtBytes = 512;
+
+bool is_table_name(const std::string& path) {
+  const std::string ending = std::filesystem::path(path).extension().string();
+  return ending == ".csv" || ending == ".tsv";
+}
+
 Status check_kind(const DataSource& source, std::string_view bytes) {
-  const std::string kind = foreign_kind(bytes);
+  std::string kind = foreign_kind(bytes);
+  if (kind.empty() && is_table_name(source.path) && bytes.find_first_of("{[") != bytes.find_first_not_of(" \t\r\n"))
+    kind = "a table of values with commas or tabs between";
+  const bool known = TarFile::is_tar(bytes) || is_parquet(bytes);
+  if (kind.empty() && !known && bytes.substr(0, kLookedAtBytes).find('\0') != std::string_view::npos)
+    kind = "a file of bytes that are no text";
   if (kind.empty()) return {};
   const std::string key = source.key.empty() ? "" : "key '" + source.key + ".path': ";
   return invalid_argument(key + source.path + " is " + kind +
@@ -98,6 +110,12 @@ Status SampleReader::open_source(const DataSource& source) {
   if (TarFile::is_tar(file->bytes())) {
     TROUPE_ASSIGN(shard, TarFile::open(source.path));
   }
+  for (const char* column : {"role", "content"})
+    for (const auto& key : usual_keys_of(column))
+      if (is_ignored(key, source.spelling) && source.spelling.columns.count(column) == 0)
+        return of_source(source, "columns.ignored",
+                         invalid_argument("'" + key + "' is where turns keep their " + column +
+                                          "; valid: other keys, or columns: {" + column + ": KEY} beside it"));
   ParquetRows rows;
   if (is_parquet(file->bytes())) {
     auto opened = open_parquet(file, source.path, known_keys(source.spelling));
@@ -156,7 +174,8 @@ Status SampleReader::read_record(int source, const RecordSpan& span, Record& rec
   }
   const TarFile::Sample sample = shards_[s]->sample_at(static_cast<size_t>(span.offset));
   if (record.id.empty()) record.id = sample.key;
-  return parse_record_with_media(text, media_beside(*shards_[s], sample), record, spelling, {1, 1});
+  const auto beside = [&] { return media_beside(*shards_[s], sample); };
+  return parse_record_with_media(text, beside, record, spelling, {1, 1});
 }
 
 Error SampleReader::changed(const SampleView& sample, const std::string& how) const {
@@ -245,6 +264,7 @@ std::string SampleReader::look_settings(int source) const {
   text.number(static_cast<int64_t>(data_.supervise));
   text.number(data_.too_long == TooLong::kTruncateText ? data_.max_sample_tokens : 0);
   text.number(videos_->version());
+  text.word(header_library_versions());
   const VideoSettings& video = videos_->settings();
   for (const double value : {video.sampling.fps, video.frame_list_fps}) text.number(std::bit_cast<int64_t>(value));
   for (const int64_t value : {video.sampling.min_frames, video.sampling.max_frames, video.min_pixels, video.max_pixels,

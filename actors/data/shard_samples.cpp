@@ -1,7 +1,6 @@
 #include "actors/data/shard_samples.h"
 
 #include <algorithm>
-#include <array>
 
 #include "actors/data/media_names.h"
 #include "actors/images/image_file.h"
@@ -12,29 +11,8 @@ namespace {
 
 constexpr size_t kLookedAtBytes = 512;
 
-using Ending = std::pair<std::string_view, std::string_view>;
-
 /// Beside a picture they are what others made of it.
 constexpr std::string_view kNumbers = "numbers";
-
-/// What files of an ending hold, where that is something to train on.
-constexpr std::array<Ending, 15> kUnread{{
-    {"wav", "sound"},
-    {"mp3", "sound"},
-    {"flac", "sound"},
-    {"ogg", "sound"},
-    {"opus", "sound"},
-    {"m4a", "sound"},
-    {"aac", "sound"},
-    {"npy", kNumbers},
-    {"npz", kNumbers},
-    {"pt", kNumbers},
-    {"pth", kNumbers},
-    {"pyd", kNumbers},
-    {"pkl", kNumbers},
-    {"pickle", kNumbers},
-    {"ten", kNumbers},
-}};
 
 /// Text may begin as anything does.
 bool is_text(std::string_view bytes) {
@@ -56,10 +34,8 @@ std::string kind_by_content(std::string_view bytes) {
 std::string unread_kind(const std::string& name, std::string_view bytes) {
   if (auto kind = kind_by_content(bytes.substr(0, kLookedAtBytes)); !kind.empty()) return kind;
   if (is_unread_picture_name(name)) return "a picture by its name";
-  std::string ending = member_extension(name);
-  ending.erase(0, ending.rfind('.') + 1);
-  const auto found = std::find_if(kUnread.begin(), kUnread.end(), [&](const Ending& e) { return e.first == ending; });
-  return found == kUnread.end() ? "" : std::string(found->second) + " by its name";
+  if (is_sound_name(name)) return "sound by its name";
+  return is_numbers_name(name) ? std::string(kNumbers) + " by its name" : "";
 }
 
 }  // namespace
@@ -75,7 +51,11 @@ std::string sample_fault(const TarFile& shard, const TarFile::Sample& sample) {
     return "has the member '" + std::string(*twice) + "' twice";
   const auto records =
       std::count_if(names.begin(), names.end(), [](const auto& name) { return member_extension(name) == "json"; });
-  if (records == 0) return "has no member KEY.json, which holds the turns";
+  if (records == 0) {
+    const auto json = std::find_if(names.begin(), names.end(), [](const auto& n) { return n.ends_with(".json"); });
+    return "has no member KEY.json, which holds the turns" +
+           (json == names.end() ? "" : "; the key of '" + std::string(*json) + "' ends at its first dot");
+  }
   return records > 1 ? "has several members KEY.json" : "";
 }
 

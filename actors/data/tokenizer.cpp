@@ -3,6 +3,8 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "actors/data/text_normalizer.h"
@@ -117,6 +119,33 @@ Result<std::unique_ptr<ByteLevelBpe>> read_model(const Json& model,
   return ByteLevelBpe::create(vocabulary, merges);
 }
 
+/// Tokens that tokenizer_config.json adds: transformers gives them to the tokenizer too, so those of `root`, the file
+/// tokenizer.json, must be the same.
+Status check_added_tokens(const std::string& folder, const Json& root) {
+  const std::string path = folder + "/tokenizer_config.json";
+  std::error_code failed;
+  if (!std::filesystem::exists(path, failed)) return {};
+  TROUPE_ASSIGN(const auto file, MappedFile::open(path));
+  const Result<Json> config = parse_json(file->bytes());
+  if (!config.ok()) return invalid_argument(path + " " + config.error().message);
+  if (!config->is_object()) return {};
+  std::map<std::string, std::pair<Json, bool>> known;
+  for (const auto& added : root.value("added_tokens", Json::array()))
+    known[added.at("content").get<std::string>()] = {added.at("id"), added.value("special", false)};
+  const Json added_there = config->value("added_tokens_decoder", Json::object());
+  for (const auto& [id, added] : added_there.items()) {
+    const auto spelling = added.at("content").get<std::string>();
+    const auto found = known.find(spelling);
+    const std::string says = path + ": added_tokens_decoder has '" + spelling + "' as number " + id;
+    if (found == known.end()) return invalid_argument(says + ", which is no added token of tokenizer.json");
+    if (found->second.first.dump() != id || found->second.second != added.value("special", false))
+      return invalid_argument(says + (added.value("special", false) ? ", special" : ", not special") +
+                              "; tokenizer.json has it as number " + found->second.first.dump() +
+                              (found->second.second ? ", special" : ", not special"));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Tokenizer>> Tokenizer::load(const std::string& folder) {
@@ -128,6 +157,7 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::load(const std::string& folder) {
   if (!parsed.ok()) return invalid_argument(t->file_ + " " + parsed.error().message);
   try {
     const Json& root = *parsed;
+    TROUPE_RETURN_IF_ERROR(check_added_tokens(folder, root));
     TROUPE_RETURN_IF_ERROR(read_normalizer(root.value("normalizer", Json()), t->nfc_));
     TROUPE_RETURN_IF_ERROR(read_pre_tokenizer(root.at("pre_tokenizer"), t->splits_));
     std::unordered_map<int64_t, std::string> spellings;

@@ -13,20 +13,19 @@ using namespace record_fields;
 /// Words of other programs, of which some leave out what is marked and others what is not.
 struct Mark {
   const char* key;
-  bool learn;  // what true and 1 ask for
+  bool learn;   // what true and 1 ask for
+  bool record;  // in a record it means the same, where others may be labels or the names of files
 };
-constexpr std::array<Mark, 12> kUnreadMarks{{{"train", true},
-                                             {"trainable", true},
-                                             {"training", true},
-                                             {"learn", true},
-                                             {"supervised", true},
-                                             {"loss_mask", true},
-                                             {"loss_weight", true},
-                                             {"mask", false},
-                                             {"masked", false},
-                                             {"is_masked", false},
-                                             {"ignore_loss", false},
-                                             {"no_loss", false}}};
+constexpr std::array<Mark, 27> kUnreadMarks{
+    {{"train", true, true},         {"trainable", true, true},      {"training", true, false},
+     {"learn", true, true},         {"supervised", true, false},    {"supervise", true, true},
+     {"compute_loss", true, true},  {"calculate_loss", true, true}, {"loss_mask", true, true},
+     {"loss_masks", true, true},    {"loss_weight", true, true},    {"sample_weight", true, true},
+     {"is_trainable", true, true},  {"do_train", true, true},       {"should_train", true, true},
+     {"train_on_turn", true, true}, {"use_loss", true, true},       {"no_train", false, true},
+     {"mask", false, false},        {"masked", false, false},       {"is_masked", false, false},
+     {"ignore", false, false},      {"ignore_loss", false, true},   {"mask_loss", false, true},
+     {"mask_history", false, true}, {"no_loss", false, true},       {"skip_loss", false, true}}};
 
 /// What a mark says: true, false, 1 or 0, also as words.
 std::optional<bool> switch_of(const Json& value) {
@@ -50,6 +49,29 @@ Status refuse_unread_marks(const Json& object, const RecordSpelling& spelling, c
 }
 
 }  // namespace
+
+Status refuse_part_marks(const Json& part, const RecordSpelling& spelling, const std::string& where, Role role) {
+  for (const auto& key : keys_of(Column::kWeight, spelling))
+    if (const auto found = part.find(key); found != part.end() && !is_empty(*found))
+      if (switch_of(*found) != (role == Role::kAssistant))
+        return invalid_argument(where + " has a part with '" + key + "', which is not read there; valid: '" + key +
+                                "' of the whole turn");
+  return refuse_unread_marks(part, spelling, where + " has a part", role);
+}
+
+Status refuse_record_marks(const Json& object, const RecordSpelling& spelling) {
+  for (const Mark& mark : kUnreadMarks) {
+    const auto found = object.find(mark.key);
+    if (!mark.record || found == object.end() || is_empty(*found) || named_by_spec(mark.key, spelling)) continue;
+    if (found->is_string() && !switch_of(*found)) continue;  // the name of a part of the data
+    if (switch_of(*found) == mark.learn) continue;
+    return invalid_argument("key '" + std::string(mark.key) + "' is " + quoted(found->dump()) +
+                            " in the record and is not read there; valid: 'loss' beside each answer, columns: "
+                            "{record_weight: " +
+                            mark.key + "}, or {ignored: " + mark.key + "}");
+  }
+  return {};
+}
 
 Status read_turn_marks(const Json& object, const RecordSpelling& spelling, const std::string& where, Turn& turn) {
   Found first;

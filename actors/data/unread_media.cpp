@@ -10,6 +10,7 @@
 
 #include "actors/data/media_names.h"
 #include "actors/data/record_fields.h"
+#include "actors/data/record_videos.h"
 #include "actors/images/image_file.h"
 #include "actors/video/container.h"
 
@@ -21,14 +22,15 @@ using namespace record_fields;
 constexpr size_t kLevels = 8;         // of lists and objects that are looked into
 constexpr size_t kBase64Looked = 64;  // letters that must be base64; fewer are a word
 
-enum class Kind { kNone, kPicture, kVideo };
+enum class Kind { kNone, kPicture, kVideo, kSound };
 
 /// What a key speaks of.
 struct Topic {
   Kind kind = Kind::kNone;
   bool only = false;    // nothing but such a medium and where it lies: "image_url", not "image_license"
   bool names = false;   // files' names, which may have blanks
-  bool record = false;  // it stands in the record itself, where a name alone is enough
+  bool holder = false;  // it holds files: "attachments"
+  bool record = false;  // a name alone is enough: it stands in the record itself, or below a holder
   bool medium() const { return kind != Kind::kNone; }
 };
 
@@ -48,7 +50,8 @@ std::vector<std::string> words_of(std::string_view key) {
 }
 
 Topic topic_of(std::string_view key) {
-  Topic topic{Kind::kNone, true, false, false};
+  Topic topic;
+  topic.only = true;
   for (const auto& word : words_of(key)) {
     const auto is_one_of = [&](const auto& list) { return std::ranges::find(list, word) != list.end(); };
     const auto begins_one_of = [&](const auto& list) {
@@ -57,16 +60,22 @@ Topic topic_of(std::string_view key) {
     constexpr std::array<std::string_view, 3> kVideoWords{"video", "clip", "clips"};
     constexpr std::array<std::string_view, 8> kPictureWords{"image",      "img",       "picture", "photo",
                                                             "screenshot", "thumbnail", "pic",     "pics"};
+    constexpr std::array<std::string_view, 6> kSoundWords{"audio", "audios", "sound", "wav", "speech", "voice"};
+    constexpr std::array<std::string_view, 4> kHolderWords{"media", "attachment", "attachments", "files"};
     constexpr std::array<std::string_view, 13> kPlaceWords{
         "url", "urls", "uri", "link", "links", "src", "path", "paths", "file", "files", "filename", "name", "names"};
     const bool video = word.starts_with(kVideoWords[0]) || is_one_of(kVideoWords), place = is_one_of(kPlaceWords);
     const bool picture = begins_one_of(std::span(kPictureWords).first(6)) || is_one_of(kPictureWords);
+    const bool sound = is_one_of(kSoundWords), holder = is_one_of(kHolderWords);
     if (video)
       topic.kind = Kind::kVideo;
+    else if (sound && !topic.medium())
+      topic.kind = Kind::kSound;
     else if (picture && !topic.medium())
       topic.kind = Kind::kPicture;
-    topic.only = topic.only && (video || picture || place);
+    topic.only = topic.only && (video || picture || sound || holder || place);
     topic.names = place;  // the last word
+    topic.holder = topic.holder || holder;
   }
   topic.names = topic.names || topic.only;
   return topic;
@@ -88,13 +97,15 @@ Kind kind_of_base64(std::string_view text) {
 Kind kind_of_name(std::string_view name, const Topic& topic) {
   if (!topic.medium() && !topic.record) return Kind::kNone;
   if (is_picture_name(name) || (topic.medium() && is_unread_picture_name(name))) return Kind::kPicture;
-  return is_video_name(name) ? Kind::kVideo : Kind::kNone;
+  if (is_video_name(name)) return Kind::kVideo;
+  return is_sound_name(name) ? Kind::kSound : Kind::kNone;
 }
 
 Kind kind_of_text(std::string_view text, const Topic& topic) {
   if (text.starts_with("data:")) {
     if (text.starts_with("data:video/")) return Kind::kVideo;
     if (text.starts_with("data:image/")) return Kind::kPicture;
+    if (text.starts_with("data:audio/")) return Kind::kSound;
     const size_t comma = text.find(";base64,");
     return comma == std::string_view::npos ? Kind::kNone : kind_of_base64(text.substr(comma + 8));
   }
@@ -122,6 +133,8 @@ Kind kind_of(const Json& value, const Topic& topic, size_t levels) {
   for (const auto& [below, item] : value.items()) {
     Topic own = value.is_object() ? topic_of(below) : topic;
     if (!own.medium()) own.kind = topic.kind;
+    own.holder = own.holder || topic.holder;
+    if (value.is_object()) own.record = own.holder;
     if (const Kind kind = kind_of(item, own, levels - 1); kind != Kind::kNone) return kind;
   }
   return Kind::kNone;
@@ -131,11 +144,22 @@ Kind kind_of(const Json& value, const Topic& topic, size_t levels) {
 Status refuse(const std::string& where, const std::string& key, const Json& value, const RecordSpelling& spelling) {
   if (named_by_spec(key, spelling)) return {};
   Topic topic = topic_of(key);
-  topic.record = where.empty();
+  topic.record = topic.holder || where.empty();
   const Kind kind = kind_of(value, topic, kLevels);
   if (kind == Kind::kNone) return {};
-  const std::string word = kind == Kind::kVideo ? "video" : "image",
+  if (kind == Kind::kSound)
+    return invalid_argument(where + "key '" + key + "' names sound, which is not read; valid: columns: {ignored: " +
+                            key + "}, or records without it");
+  const bool frames = key.starts_with("frame");
+  const std::string word = kind == Kind::kVideo || frames ? "video" : "image",
                     what = kind == Kind::kVideo ? "videos" : "pictures";
+  if (const auto named = spelling.columns.find(word + "s"); named != spelling.columns.end() && !named->second.empty())
+    return invalid_argument(where + "key '" + key + "' names " + what + " but is not read: columns say that '" +
+                            named->second + "' holds the record's " + word + "s; valid: columns: {" + word +
+                            "s: " + key + "}, or {ignored: " + key + "}");
+  if (frames)
+    return invalid_argument(where + "key '" + key + "' names " + what + " but is not read; " + kHowFramesAreWritten +
+                            " (videos: [[...]]), or columns: {ignored: " + key + "}");
   return invalid_argument(where + "key '" + key + "' names " + what + " but is not read; use '" + word + "' or '" +
                           word + "s' of the record, the spec's columns, or columns: {ignored: " + key + "}");
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -34,6 +35,8 @@ std::string_view unread_image_type_of(std::string_view bytes);
 /// another type (by name), a header that does not parse, a file that ends before its picture does, more pixels than
 /// kMaxImagePixels.
 Result<ImageHeader> read_image_header(std::string_view bytes);
+/// Versions of the libraries that it is read with, where it is not read by this program itself.
+std::string header_library_versions();
 
 /// 8-bit RGB, rows top to bottom, [height, width, 3].
 struct RgbImage {

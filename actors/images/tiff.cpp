@@ -249,6 +249,8 @@ Result<ImageHeader> tiff_header(std::string_view file) {
   return header;
 }
 
+std::string tiff_version() { return TIFFGetVersion(); }
+
 Status decode_tiff(std::string_view file, const ImageHeader& header, RgbImage& image) {
   Source source{file, 0, {}};
   const auto why = [&] {

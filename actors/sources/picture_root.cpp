@@ -89,7 +89,11 @@ Result<MediaBytes> PictureRoot::open(const std::string& path, const std::string&
   if (!mapped.ok() && path.size() > NAME_MAX)  // the reason repeats the path
     return make_error(mapped.error().code,
                       name + " cannot be opened; its path has " + std::to_string(path.size()) + " bytes");
-  if (!mapped.ok()) return wrap(mapped.error(), name);
+  if (!mapped.ok()) {
+    Error reason = mapped.error();
+    if (fs::path(path).is_relative()) reason.message += "; valid: a file there, or another image_root";
+    return wrap(reason, name);
+  }
   const auto bytes = (*mapped)->bytes();
   return MediaBytes(std::move(mapped).value(), bytes);
 }

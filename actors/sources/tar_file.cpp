@@ -6,9 +6,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 #include <iterator>
+#include <map>
 #include <numeric>
-#include <unordered_map>
 
 #include "actors/sources/file_kind.h"
 
@@ -26,6 +27,11 @@ size_t key_end(std::string_view name) {
   return std::min(name.find('.', slash == std::string_view::npos ? 0 : slash + 1), name.size());
 }
 
+std::string plain_name(std::string name) {
+  while (name.starts_with("./")) name.erase(0, 2);
+  return name;
+}
+
 /// Samples of one key become the first of them.
 void join_parts(std::vector<TarFile::Sample>& samples) {
   std::vector<uint64_t> hashes;
@@ -34,7 +40,7 @@ void join_parts(std::vector<TarFile::Sample>& samples) {
   for (const auto& sample : samples) hashes.push_back(hash(sample));
   std::sort(hashes.begin(), hashes.end());
   if (std::adjacent_find(hashes.begin(), hashes.end()) == hashes.end()) return;
-  std::unordered_map<std::string_view, size_t> first;  // of the keys that may come twice; views into `samples`
+  std::map<std::string_view, size_t> first;  // of the keys that may come twice; views into `samples`
   for (size_t i = 0; i < samples.size(); ++i) {
     const auto [begin, end] = std::equal_range(hashes.begin(), hashes.end(), hash(samples[i]));
     if (end - begin < 2) continue;
@@ -56,6 +62,7 @@ class Reader {
   /// Fills `members`; the reason when the archive cannot be read to its end.
   std::string run(std::vector<TarFile::Member>& members) {
     archive_read_support_format_tar(archive_.get());
+    archive_read_set_format_option(archive_.get(), "tar", "read_concatenated_archives", "1");
     if (archive_read_open_memory(archive_.get(), bytes_.data(), bytes_.size()) != ARCHIVE_OK) return reason();
     while (true) {
       archive_entry* entry = nullptr;
@@ -63,12 +70,19 @@ class Reader {
       if (code == ARCHIVE_EOF) return {};
       if (code != ARCHIVE_OK && code != ARCHIVE_WARN) return reason();
       if (members.size() >= kMostMembers) return "it has more than 2^24 members";
-      if (archive_entry_filetype(entry) != AE_IFREG || archive_entry_hardlink(entry) != nullptr) continue;
+      const bool link = archive_entry_filetype(entry) == AE_IFLNK || archive_entry_hardlink(entry) != nullptr;
+      if (archive_entry_filetype(entry) != AE_IFREG && !link) continue;
       if (archive_entry_pathname(entry) == nullptr) return "a member has no name";
-      add(entry, members);
+      if (link)
+        add_link(entry, members);
+      else
+        add(entry, members);
       if (members.back().fault == kCutOff) return "member '" + members.back().name + "' " + std::string(kCutOff);
     }
   }
+
+  /// Members that are links, and the names of what they point to.
+  const std::vector<std::pair<size_t, std::string>>& links() const { return links_; }
 
  private:
   std::string reason() const {
@@ -76,12 +90,29 @@ class Reader {
     return text != nullptr ? text : "it is not understood";
   }
 
+  /// Its name, and for now where its header lies.
+  TarFile::Member member_of(archive_entry* entry) const {
+    const auto header = static_cast<size_t>(archive_read_header_position(archive_.get()));
+    return {plain_name(archive_entry_pathname(entry)), std::min(bytes_.size(), header), 0, 0, {}};
+  }
+
+  /// One of a folder, whose name has no ending, is of no sample.
+  void add_link(archive_entry* entry, std::vector<TarFile::Member>& members) {
+    TarFile::Member member = member_of(entry);
+    if (key_end(member.name) == member.name.size()) return;
+    const char *hard = archive_entry_hardlink(entry), *soft = archive_entry_symlink(entry);
+    const auto beside = std::filesystem::path(member.name).parent_path() / (soft != nullptr ? soft : "");
+    links_.emplace_back(members.size(), plain_name(hard != nullptr ? hard : beside.lexically_normal().string()));
+    member.fault = "is a link to '" + links_.back().second + "', which is not in the archive";
+    members.push_back(std::move(member));
+  }
+
   void add(archive_entry* entry, std::vector<TarFile::Member>& members) {
-    TarFile::Member member{archive_entry_pathname(entry), 0, static_cast<size_t>(archive_entry_size(entry)), {}};
-    while (member.name.starts_with("./")) member.name.erase(0, 2);
-    member.offset = std::min(bytes_.size(), static_cast<size_t>(archive_read_header_position(archive_.get())));
+    TarFile::Member member = member_of(entry);
+    member.size = static_cast<size_t>(archive_entry_size(entry));
     member.fault = archive_entry_sparse_count(entry) > 0 ? "is sparse, which is not read" : place(member);
     if (!member.fault.empty()) member.size = 0;
+    member.from = member.offset;
     members.push_back(std::move(member));
   }
 
@@ -102,6 +133,7 @@ class Reader {
   }
 
   std::string_view bytes_;
+  std::vector<std::pair<size_t, std::string>> links_;
   std::unique_ptr<archive, decltype(&archive_read_free)> archive_;
 };
 
@@ -117,7 +149,8 @@ Result<std::shared_ptr<const TarFile>> TarFile::open(const std::string& path) {
     return invalid_argument(path + " is compressed (" + std::string(name) +
                             "), and members of it cannot be reached; valid: an uncompressed tar archive");
   if (!is_tar(bytes)) return invalid_argument(path + " is not a tar archive");
-  tar->fault_ = Reader(bytes).run(tar->members_);
+  Reader reader(bytes);
+  tar->fault_ = reader.run(tar->members_);
   tar->file_->forget(0, bytes.size());
   tar->by_name_.resize(tar->members_.size());
   std::iota(tar->by_name_.begin(), tar->by_name_.end(), 0U);
@@ -125,6 +158,13 @@ Result<std::shared_ptr<const TarFile>> TarFile::open(const std::string& path) {
     const int order = tar->members_[a].name.compare(tar->members_[b].name);
     return order != 0 ? order < 0 : a < b;
   });
+  for (const auto& [link, target] : reader.links())
+    if (const Member* found = tar->find(target); found != nullptr && found->fault.empty()) {
+      Member& member = tar->members_[link];
+      member.from = found->from;
+      member.size = found->size;
+      member.fault.clear();
+    }
   return std::shared_ptr<const TarFile>(std::move(tar));
 }
 

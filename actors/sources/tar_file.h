@@ -12,14 +12,17 @@
 
 namespace troupe {
 
-/// An uncompressed tar archive, mapped: its regular members by name and in order. Immutable and thread-safe. Links,
-/// folders and devices are left out. Cost of opening: one look at each member's header; of reading a member: nothing
+/// An uncompressed tar archive, or several behind each other, mapped: its regular members by name and in order, and
+/// links, whose bytes are those of the member that they point to. Immutable and thread-safe. Folders and devices are
+/// left out. Cost of opening: one look at each member's header; of reading a member: nothing
 /// but its pages.
 class TarFile {
  public:
   struct Member {
-    std::string name;  // without a leading "./"
-    size_t offset = 0, size = 0;
+    std::string name;             // without a leading "./"
+    size_t offset = 0, size = 0;  // where it stands: members are in this order
+    size_t from = 0;              // where its bytes begin: of a link elsewhere
+    bool is_link() const { return from != offset; }
     std::string fault;  // why its bytes cannot be had ("is sparse, which is not read"); empty: they can
   };
   /// A webdataset sample: the members with one key, which is the name up to the first '.' behind the last '/'. What
@@ -40,7 +43,7 @@ class TarFile {
   const std::string& fault() const { return fault_; }
   /// The last member of that name, as unpacking would leave it; null when there is none.
   const Member* find(std::string_view name) const;
-  std::string_view bytes(const Member& member) const { return file_->bytes().substr(member.offset, member.size); }
+  std::string_view bytes(const Member& member) const { return file_->bytes().substr(member.from, member.size); }
   /// In the order of their first members. Cost: 8 bytes a sample beside the result.
   std::vector<Sample> samples() const;
   /// The sample, not apart, of the member whose bytes begin there.

@@ -48,7 +48,9 @@ std::map<std::string, std::string> read_words(const Section& s, const std::strin
   const Section below = s.present() ? s.section(key) : s;
   if (!s.has(key) || !below.present()) return out;
   for (const YamlEntry& e : s.find(key)->entries) {
-    if (e.value.kind != YamlKind::kScalar || (e.value.text.empty() && !(may_be_empty && e.value.quoted)))
+    if (e.key == "ignored" && e.value.kind == YamlKind::kSequence)
+      below.bad_value(e.key, e.value.describe(), "keys in one text, with commas between: \"avatar, logo\"");
+    else if (e.value.kind != YamlKind::kScalar || (e.value.text.empty() && !(may_be_empty && e.value.quoted)))
       below.bad_value(e.key, e.value.describe(), valid);
     else
       out[e.key] = e.value.text;
@@ -115,7 +117,13 @@ void read_entry(const Section& entry, const RecordSpelling& shared, const std::s
   source.spelling = merged(read_spelling(entry), shared);
   const auto names = dataset_names(entry);
   if (!entry.has("datasets")) {
-    if (!root_given) source.image_root = std::filesystem::path(source.path).parent_path().string();
+    const std::filesystem::path path(source.path);
+    if (path.filename() == "dataset_info.json")
+      return entry.bad_value("path", "'" + source.path + "'",
+                             "datasets: [NAMES] beside it, which says which of its entries are meant");
+    if (path.filename().string().find_first_of("*?{") != std::string::npos && !std::filesystem::exists(path))
+      return entry.bad_value("path", "'" + source.path + "'", "one file; several are sources of their own");
+    if (!root_given) source.image_root = path.parent_path().string();
     out.push_back(std::move(source));
     return;
   }

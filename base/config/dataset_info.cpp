@@ -32,10 +32,12 @@ const std::map<std::string, std::string> kAlpaca{{"question", "instruction"}, {"
 const std::map<std::string, std::string> kSharegpt{{"turns", "conversations"}};
 
 Status read_columns(const Json& columns, RecordSpelling& spelling) {
-  if (!columns.is_object()) return invalid_argument(std::string("key 'columns' is a ") + columns.type_name());
+  if (!columns.is_object())
+    return invalid_argument(std::string("key 'columns' is of type ") + columns.type_name() + ", not an object");
   for (const auto& [name, key] : columns.items()) {
     if (key.is_null()) continue;
-    if (!key.is_string()) return invalid_argument("column '" + name + "' is a " + key.type_name() + ", not a key");
+    if (!key.is_string())
+      return invalid_argument("column '" + name + "' is of type " + key.type_name() + ", not a key");
     if (key.get<std::string>().empty()) continue;
     const auto known = kColumns.find(name);
     if (known != kColumns.end())
@@ -97,9 +99,10 @@ Status read_tags(const Json& tags, RecordSpelling& spelling) {
 Result<DataSource> read_dataset(const Json& entry, const fs::path& folder) {
   if (!entry.is_object()) return invalid_argument("is no object");
   for (const auto& [key, value] : entry.items()) {
-    if (key.ends_with("_url") || key == "cloud_file_name")
-      if (!entry.contains("file_name"))
-        return invalid_argument("lies elsewhere (key '" + key + "'); download it and give its file_name");
+    if ((key.ends_with("_url") || key == "cloud_file_name") && !value.is_null())
+      return invalid_argument("lies elsewhere (key '" + key + "'" +
+                              (entry.contains("file_name") ? ", which LLaMA-Factory takes before file_name" : "") +
+                              "); valid: file_name of the downloaded file, without the key");
     const bool known = std::find(kKnownKeys.begin(), kKnownKeys.end(), key) != kKnownKeys.end() ||
                        key.ends_with("_url") || key == "cloud_file_name";
     if (!known) return invalid_argument("has key '" + key + "', which is not known; valid: " + join_words(kKnownKeys));

@@ -11,14 +11,15 @@
 namespace troupe {
 namespace {
 
-constexpr std::string_view kMagic = "TRPBLCK2";
+constexpr std::string_view kMagic = "TRPBLCK3";
 constexpr size_t kChecked = 16;  // offset of the first byte that the checksum covers
-constexpr size_t kLeastEntryBytes = 41, kLeastSeenBytes = 16;
+constexpr size_t kLeastEntryBytes = 45, kLeastSeenBytes = 16;
 
 void write_entry(const BlockEntry& entry, ByteWriter& w) {
   w.number(static_cast<uint8_t>(entry.kind));
   w.number(entry.tokens);
   w.number(entry.supervised);
+  w.number(entry.named);
   w.text(entry.id);
   w.text(entry.reason);
   w.number<uint64_t>(entry.images.size());
@@ -50,6 +51,7 @@ BlockEntry read_entry(ByteReader& r) {
   entry.kind = static_cast<BlockEntry::Kind>(r.number<uint8_t>());
   entry.tokens = r.number<int32_t>();
   entry.supervised = r.number<int32_t>();
+  entry.named = r.number<uint32_t>();
   entry.id = r.text();
   entry.reason = r.text();
   entry.images.resize(r.count(sizeof(IndexedImage)));

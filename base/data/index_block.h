@@ -28,6 +28,7 @@ struct SeenImage {
 struct BlockEntry {
   enum class Kind : uint8_t { kNotTaken, kSample, kBad } kind = Kind::kNotTaken;
   int32_t tokens = 0, supervised = 0;
+  uint32_t named = 0;  // which of the source's columns the record has: bit i, the i-th
   std::vector<IndexedImage> images;
   std::string id, reason;
   std::vector<SeenImage> seen;  // of a sample as many as images; of a bad record those that were looked at

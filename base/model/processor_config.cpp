@@ -87,6 +87,17 @@ class Reader {
     if (!most) integer(*size, "longest_edge", most);
   }
 
+  /// The class that the processor's settings are of, where it is named.
+  void of_class(const Json& node, const char* key, std::initializer_list<const char*> built) {
+    const Json* value = find(node, key);
+    std::string valid;
+    for (const char* name : built) {
+      if (value == nullptr || *value == name) return;
+      valid += (valid.empty() ? "" : ", ") + std::string(name);
+    }
+    bad(key, *value, valid);
+  }
+
   /// A key of which only one value is built.
   void only(const Json& node, const char* key, const Json& built, const char* valid) {
     const Json* value = find(node, key);
@@ -114,6 +125,10 @@ class Reader {
 };
 
 void read_values(Reader& reader, const Json& node, ProcessorConfig& config) {
+  reader.of_class(
+      node, "image_processor_type",
+      {"Qwen2VLImageProcessor", "Qwen2VLImageProcessorFast", "Qwen2VLImageProcessorPil", "Qwen2_5_VLImageProcessor"});
+  reader.of_class(node, "video_processor_type", {"Qwen2VLVideoProcessor"});
   reader.channels(node, "image_mean", false, config.mean);
   reader.channels(node, "image_std", true, config.deviation);
   reader.positive(node, "rescale_factor", config.rescale);

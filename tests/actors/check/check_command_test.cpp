@@ -145,6 +145,22 @@ TEST_CASE("A preview reads a record in the spelling that its source has") {
   CHECK(answer.out.find(">>A square.<|im_end|><<") != std::string::npos);
 }
 
+TEST_CASE("Samples that are to be shown are in the report for a program too") {
+  Job job({kGood, kText});
+  const auto shown = nlohmann::json::parse(job.check({"--show", "2", "--json"}).out).at("shown");
+  REQUIRE(shown.size() == 2);
+  const auto& parts = shown[0].at("parts");
+  const auto image = std::find_if(parts.begin(), parts.end(), [](const auto& part) { return part.contains("image"); });
+  REQUIRE(image != parts.end());
+  CHECK(image->at("tokens").get<int>() * 4 == image->at("h").get<int>() * image->at("w").get<int>());
+  const auto answer =
+      std::find_if(parts.begin(), parts.end(), [](const auto& p) { return p.value("supervised", false); });
+  REQUIRE(answer != parts.end());
+  CHECK(answer->at("text") == "A <square>.<|im_end|>");
+  CHECK(answer->at("weight") == 1);
+  CHECK(nlohmann::json::parse(job.check({"--json"}).out).at("shown").empty());
+}
+
 TEST_CASE("Of a picture in a data URI only the kind is printed") {
   CHECK(picture_name("data:image/png;base64,iVBORw0KGgo=") == "data:image/png;base64,...");
   CHECK(picture_name("a,b.png") == "a,b.png");
@@ -158,6 +174,7 @@ TEST_CASE("The page holds thumbnails, marks supervised text and spells out what 
   CHECK(text.find("src=\"data:image/png;base64,iVBOR") != std::string::npos);
   CHECK(text.find("<b>A &lt;square&gt;.&lt;|im_end|&gt;</b>") != std::string::npos);
   CHECK(text.find("<square>") == std::string::npos);
+  CHECK(text.find("<pre>can be trained\n") != std::string::npos);
   CHECK(job.check({"--html", job.scratch.path("missing/check.html")}).code == 2);
 }
 
@@ -169,6 +186,7 @@ TEST_CASE("Control characters of a record are spelt out in the page as in the te
   CHECK(job.check({"--html", page}).code == 2);
   const std::string text = fixture::contents(page);
   CHECK(text.find("record 'odd'") != std::string::npos);
+  CHECK(text.find("<pre>cannot be trained as it is\n  1 of 2 records cannot be used") != std::string::npos);
   CHECK(text.find("a\\x00\\x1bb.png") != std::string::npos);
   CHECK(text.find('\0') == std::string::npos);
   CHECK(text.find('\x1b') == std::string::npos);

@@ -93,6 +93,9 @@ TEST_CASE("bad records are grouped by what they have in common and the first twe
 
 TEST_CASE("numbers of a reason do not tell kinds apart, names do") {
   CHECK(reason_kind("has 120 tokens, more than 64") == "has N tokens, more than N");
+  CHECK(reason_kind("image 'a'; caused by: cannot open /a b/c.jpg: No such file; valid: x/y") ==
+        "image '...'; caused by: cannot open '...': No such file; valid: x/y");
+  CHECK(reason_kind("cannot open /a") == "cannot open '...'");
   CHECK(reason_kind("'a1.mp4' holds 64x48 pixels in MP4") == "'...' holds NxN pixels in MP4");
   CHECK(reason_kind("is coded as mpeg1video, in 2^26 bytes") == "is coded as mpeg1video, in N^N bytes");
   CHECK(reason_kind("H264 and JSON5 of N12, 7") == "H264 and JSON5 of N12, N");

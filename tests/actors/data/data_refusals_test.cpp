@@ -83,6 +83,22 @@ TEST_CASE("Weights decide how many samples there are, and one that leaves none i
   CHECK(counts.sources[0].samples == 4);
 }
 
+TEST_CASE("A source that gives no sample beside others that do is refused, unless bad records are the reason") {
+  JobSpec spec = spec_of(2);
+  spec.data.sources.push_back({"none.json", "", 1, -1});
+  spec.data.sources.back().key = "data.sources[1]";
+  SampleIndex index = index_of(4);
+  CHECK(reasons(spec, index) ==
+        Reasons{"key 'data.sources[1].path': 'none.json' gives no sample; valid: a file with records that can be used, "
+                "of which 'take' leaves some"});
+  index.bad.push_back({"none.json", 1, 0, "x", "why"});
+  CHECK(reasons(spec, index).size() == 1);
+  CHECK(reasons(spec, index)[0].find("records cannot be used") != std::string::npos);
+  spec.data.on_bad_record = OnBadRecord::kSkip;
+  CHECK(reasons(spec, index).size() == 1);
+  CHECK(reasons(spec, index)[0].find("gives no sample") != std::string::npos);
+}
+
 TEST_CASE("Held-out samples are not trained on, and something must be held out when it is asked for") {
   JobSpec spec = spec_of(1000);
   spec.eval.split = 0.5;

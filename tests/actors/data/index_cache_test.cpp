@@ -92,6 +92,38 @@ TEST_CASE("Arrays and shards are kept in blocks too") {
   CHECK(data.last.cached_blocks == 2);
 }
 
+TEST_CASE(
+    "A column that no record has is doubted by name, and so is one that the spec leaves out, also from the cache") {
+  Cached data;
+  const std::string text = R"({"system": "Be brief.", "instruction": "What?", "output": "It."})";
+  DataSource source{data.source(text + "\n" + text + "\n"), data.scratch.path("pictures")};
+  const auto doubts = [&](std::map<std::string, std::string> columns) {
+    source.spelling.columns = std::move(columns);
+    std::vector<std::string> said;
+    data.run.warn = [&](const std::string& doubt) { said.push_back(doubt.substr(source.path.size())); };
+    REQUIRE(build_sample_index(data.spec, {source}, data.model, fixture::model_config(), data.run).ok());
+    return said;
+  };
+  const std::vector<std::string> misspelt{": no record has the key 'sistem', which columns name for 'system'"};
+  CHECK(doubts({{"system", "sistem"}}) == misspelt);
+  CHECK(doubts({{"system", "sistem"}}) == misspelt);
+  const std::vector<std::string> left{": records have 'system', which the columns of the source leave out"};
+  CHECK(doubts({{"system", ""}}) == left);
+  CHECK(doubts({{"system", ""}, {"ignored", "system, other"}}).empty());
+  CHECK(doubts({{"system", "system"}, {"history", "history"}, {"id", ""}}).empty());
+}
+
+TEST_CASE("A file that is a source twice is doubted, under another name too") {
+  Cached data;
+  const std::string file = data.source(record("a") + "\n"), other = data.source(record("b") + "\n", "other.jsonl");
+  std::filesystem::create_symlink(file, data.scratch.path("link.jsonl"));
+  data.index({file, other});
+  CHECK(data.warnings.empty());
+  data.index({file, other, data.scratch.path("link.jsonl")});
+  REQUIRE(data.warnings.size() == 1);
+  CHECK(data.warnings[0].find("link.jsonl is a source twice") != std::string::npos);
+}
+
 TEST_CASE("Of a file that grew only what was added is read") {
   Cached data;
   const std::string old = record_lines(0, 3 * kBlock);

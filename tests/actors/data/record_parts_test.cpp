@@ -76,10 +76,46 @@ TEST_CASE("Sizes beside an image are refused wherever it is written") {
   }
 }
 
+TEST_CASE(
+    "What stands beside an image or a video and neither names nor describes it is refused wherever it is written") {
+  const std::string crop = R"("crop": [0, 0, 8, 8])";
+  CHECK(says(asked(R"({"type": "image", "image": "a.png", )" + crop + "}"),
+             "turn 1 has an image with 'crop', which is not read; valid: the image as it is to be seen, or columns: "
+             "{ignored: crop}"));
+  CHECK(says(asked(R"({"type": "image_url", "image_url": {"url": "a.png", )" + crop + "}}"), "with 'crop'"));
+  CHECK(says(asked(R"({"type": "image"})", R"("images": [{"path": "a.png", )" + crop + "}], "), "with 'crop'"));
+  CHECK(says(asked(R"({"type": "video", "video": "a.mp4", "segment": [0, 1]})"), "has a video with 'segment'"));
+  CHECK(says(asked(R"({"type": "video_url", "video_url": {"url": "a.mp4", "start": 0}})"), "has a video with 'start'"));
+  CHECK(says(asked(R"({"type": "video"})", R"("videos": [{"path": "a.mp4", "end": 3}], )"), "has a video with 'end'"));
+  CHECK(says(asked(R"({"type": "video"})", R"("videos": ["a.mp4"], "max_frames": 4, )"), "'max_frames' stands beside"));
+  const std::string described =
+      R"("detail": "high", "width": 4, "height": 4, "mime_type": "image/png", "crop": null, "box": [])";
+  CHECK(good(asked(R"({"type": "image_url", "image_url": {"url": "a.png", )" + described + "}}")).images.size() == 1);
+  CHECK(
+      good(asked(R"({"type": "image", "image": "a.png", )" + crop + "}"), {{{"ignored", "crop"}}, {}}).images.size() ==
+      1);
+  CHECK(good(asked(R"({"type": "video_url", "video_url": {"url": "a.mp4"}, "fps": 2, "id": 7})")).videos[0].fps == 2);
+}
+
+TEST_CASE("Numbers of parts must be those in which the record's images are taken") {
+  const auto numbered = [](int a, int b) {
+    return asked(R"({"type": "image", "index": )" + std::to_string(a) + R"(}, {"type": "text", "text": "and"},
+                     {"type": "image", "text": null, "index": )" +
+                     std::to_string(b) + "}",
+                 R"("images": ["a.png", "b.png"], )");
+  };
+  CHECK(good(numbered(0, 1)).turns[0].text == "<image>and<image>");
+  CHECK(says(numbered(1, 0),
+             "has a part of type 'image' whose 'index' is 1, but images are taken from the record's "
+             "list in their order, and this is number 0 counted from 0"));
+  CHECK(says(numbered(0, 0), "whose 'index' is 0, but"));
+  CHECK(good(asked(R"({"type": "image", "image": "a.png", "index": 5})")).images.size() == 1);
+}
+
 TEST_CASE("A list of nulls is no list of images or videos") {
   CHECK(
       good(asked(R"({"type": "text", "text": "q"})", R"("images": [null], "videos": [null, null], )")).images.empty());
-  CHECK(says(asked(R"({"type": "image"})", R"("images": [null, "a.png"], )"), "key 'images' holds a null"));
+  CHECK(says(asked(R"({"type": "image"})", R"("images": [null, "a.png"], )"), "key 'images' holds null"));
 }
 
 }  // namespace

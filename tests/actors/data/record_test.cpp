@@ -205,7 +205,23 @@ TEST_CASE("D19: odd speakers and orders are refused by name") {
   CHECK(says(with_turns(q + R"(, {"from": "bot", "value": "a"})"), "'bot'"));
   CHECK(says(with_turns(q + R"(, {"value": "a"})"), "turn 2 has no 'from'"));
   CHECK(says(with_turns(q + R"(, {"from": "gpt"})"), "turn 2 has no 'value'"));
-  CHECK(says(with_turns(q + R"(, {"from": "gpt", "value": null})"), "'value' is a null"));
+  CHECK(says(with_turns(q + R"(, {"from": "gpt", "value": null})"), "'value' is null; a string"));
+}
+
+TEST_CASE("D19: who speaks or where the words are in another word is refused with the key of the spec that names it") {
+  const std::string turn = R"({"from": "human", "value": "q"}, )";
+  CHECK(says(with_turns(turn + R"({"from": "bot", "value": "a"})"), "the spec's roles, which say who others are"));
+  CHECK(says(with_turns(turn + R"({"from": "gpt", "text": "a"})"),
+             "has no 'value'; its keys: 'from, text'; valid: columns: {content: KEY} in the spec"));
+  CHECK(says(with_turns(turn + R"({"speaker": "gpt", "value": "a"})"),
+             "has no 'from'; its keys: 'speaker, value'; valid: columns: {role: KEY} in the spec"));
+  CHECK(says(with_turns(turn + R"({"from": "gpt", "value": []})"), "'value' is an empty list; a string"));
+  CHECK(says(R"({"prompt": "q", "completion": "a"})",
+             "its keys: 'completion, prompt'; valid: the spec's columns, which say what others hold: {turns: KEY}"));
+  CHECK(says(R"({"output": "a"})", "has no question; its keys: 'output'; valid: columns: {question: KEY}"));
+  CHECK(says(R"({"instruction": "", "output": "a"})", "has no question; key 'instruction' is empty"));
+  CHECK(says(R"({"messages": [{"role": "user", "content": "q"}], "chosen": "a", "rejected": "b"})",
+             "'chosen' is of preference data"));
 }
 
 TEST_CASE("D20: conversations that are empty, null or missing are refused by name") {

@@ -68,7 +68,8 @@ TEST_CASE("A wrong number of video placeholders is refused with both counts") {
   CHECK(says(with(R"("video": ["a.mp4", "b.mp4"], )", "<video>"),
              "1 <video> placeholder in the user turns, but 2 videos"));
   CHECK(says(with(R"("videos": ["a.png", {"path": "b.JPG"}], )", "<video>"),
-             "1 <video> placeholder in the user turns, but 2 videos; a video of frames is written as a list of them "
+             "1 <video> placeholder in the user turns, but 2 videos; valid: as many, each where its video belongs; a "
+             "video of frames is written as a list of them "
              "inside of the list of videos"));
   CHECK_FALSE(says(with(R"("videos": ["a.mp4", ["b.png"]], )", "<video>"), "is written as"));
   CHECK(says(with(R"("image": "a.png", "video": "a.mp4", )", "<image>"),
@@ -176,11 +177,22 @@ TEST_CASE("What holds no video is refused by its key") {
 
 TEST_CASE("Videos beside a record are its own, in the archive's order with its pictures") {
   Record record;
-  REQUIRE(parse_record_with_media(with("", "What?"), {{"k.png", "k.mp4"}, ""}, record, {}, {}).ok());
+  REQUIRE(parse_record_with_media(with("", "What?"),
+                                  [] {
+                                    return MediaBeside{{"k.png", "k.mp4"}, ""};
+                                  },
+                                  record, {}, {})
+              .ok());
   CHECK(record.turns[0].text == "<image>\n<video>\nWhat?");
   CHECK(record.videos[0].file.path == "k.mp4");
   Record frames;
-  REQUIRE(parse_record_with_media(with(R"("video": [["k.png"]], )", "<video>"), {{"k.png"}, ""}, frames, {}, {}).ok());
+  bool looked = false;
+  const auto beside = [&] {
+    looked = true;
+    return MediaBeside{{"k.png"}, ""};
+  };
+  REQUIRE(parse_record_with_media(with(R"("video": [["k.png"]], )", "<video>"), beside, frames, {}, {}).ok());
+  CHECK_FALSE(looked);
   CHECK(frames.images.empty());
   CHECK(is_video_name("a/B.WebM"));
   CHECK_FALSE(is_video_name(".mp4"));

@@ -137,5 +137,25 @@ TEST_CASE("A tokenizer of another kind is refused by name") {
   CHECK_FALSE(Tokenizer::load("/nowhere").ok());
 }
 
+TEST_CASE("Tokens that tokenizer_config.json adds must be those of tokenizer.json, as transformers adds them to it") {
+  const fixture::Scratch scratch;
+  std::filesystem::copy(fixture::path("model/tokenizer.json"), scratch.path("tokenizer.json"));
+  const auto added = fixture::json("model/tokenizer.json").at("added_tokens").at(0);
+  const auto refused = [&](const std::string& id, const std::string& spelling, bool special) {
+    const nlohmann::json token{{"content", spelling}, {"special", special}};
+    scratch.write("tokenizer_config.json", nlohmann::json{{"added_tokens_decoder", {{id, token}}}}.dump());
+    const auto tokenizer = Tokenizer::load(scratch.path("."));
+    return tokenizer.ok() ? "" : tokenizer.error().message;
+  };
+  const auto spelling = added.at("content").get<std::string>();
+  const std::string id = added.at("id").dump();
+  const bool special = added.at("special").get<bool>();
+  CHECK(refused(id, spelling, special).empty());
+  CHECK(refused("9999", "<zz>", false).find("has '<zz>' as number 9999, which is no added token of tokenizer.json") !=
+        std::string::npos);
+  CHECK(refused("9999", spelling, special).find("; tokenizer.json has it as number " + id) != std::string::npos);
+  CHECK(refused(id, spelling, !special).find(special ? ", not special;" : ", special;") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace troupe

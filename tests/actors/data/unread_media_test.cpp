@@ -97,11 +97,35 @@ TEST_CASE("Words, numbers and other addresses are no pictures, nor is anything b
           R"({"image": "a.png", "file_name": "b.jpg", "messages": [{"role": "user", "content": "<image>", "source": "c.png"}, {"role": "assistant", "content": "a"}]})")
           .images.size() == 1);
   Record record;
-  REQUIRE(
-      parse_record_with_media(beside("meta", R"({"file_name": "b.jpg"})"), MediaBeside{{"k.png"}, {}}, record, {}, {})
-          .ok());
+  const auto media = [] { return MediaBeside{{"k.png"}, {}}; };
+  REQUIRE(parse_record_with_media(beside("meta", R"({"file_name": "b.jpg"})"), media, record, {}, {}).ok());
   CHECK(record.images.size() == 1);
   CHECK(good(R"({"query": "Name a file.", "response": "It is a.png"})").turns[1].text == "It is a.png");
+}
+
+TEST_CASE("Media under another key than the columns name are refused with both keys, and frames with their form") {
+  Record record;
+  const std::string json = R"({"image": "a.png", "query": "<image>", "response": "a"})";
+  const auto refused = parse_record(json, record, {{{"images", "picture"}}, {}});
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().message ==
+        "key 'image' names pictures but is not read: columns say that 'picture' holds the record's images; valid: "
+        "columns: {images: image}, or {ignored: image}");
+  CHECK(says(R"({"frames": ["a.png", "b.png"], "query": "<video>", "response": "a"})",
+             "a video of frames is written as a list of them inside of the list of videos (videos: [[...]])"));
+}
+
+TEST_CASE("Files that a text-only record holds under any word for them, and sound, are refused") {
+  CHECK(says(beside("media", R"([{"type": "image", "path": "a.png"}])"), "key 'media' names pictures"));
+  CHECK(says(beside("attachments", R"([{"path": "a.mp4"}])"), "key 'attachments' names videos"));
+  CHECK(says(
+      R"({"messages": [{"role": "user", "content": "q", "files": ["a.png"]}, {"role": "assistant", "content": "a"}]})",
+      "turn 1: key 'files' names pictures"));
+  for (const std::string key : {"audio_path", "wav", "sound", "clip_of_speech", "speech"})
+    CHECK(says(beside(key, R"("a.wav")"), "key '" + key + "' names sound, which is not read"));
+  CHECK(says(beside("voices", R"({"audio": {"path": "a.mp3"}})"), "names sound"));
+  CHECK(good(beside("speech", R"("formal")")).images.empty());
+  CHECK(good(beside("attachments", R"(["a.txt"])")).images.empty());
 }
 
 }  // namespace

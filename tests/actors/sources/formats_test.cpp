@@ -237,6 +237,17 @@ TEST_CASE("Files of records of other kinds are refused by the name of the kind a
   CHECK(has(reason("PARE...."), "an encrypted Parquet file"));
   CHECK(has(reason("ARROW1.."), "an Arrow file"));
   CHECK(has(reason("PK\x03\x04...."), "a zip archive"));
+  CHECK(has(reason("\x58\0\0\0\0\0\0\0{}"s), "a file of bytes that are no text"));
+}
+
+TEST_CASE("A table with commas between is refused as one, and JSON under its name is read") {
+  Data data;
+  DataSource source{data.scratch.write("records.csv", "image,question\na.png,{what}\n"), "", 1, -1};
+  const auto refused = build_sample_index(data.spec, {source}, fixture::path("model"), fixture::model_config());
+  REQUIRE_FALSE(refused.ok());
+  CHECK(has(refused.error().message, "a table of values with commas or tabs between"));
+  data.scratch.write("records.csv", R"( {"query": "q", "response": "a"})");
+  CHECK(build_sample_index(data.spec, {source}, fixture::path("model"), fixture::model_config()).ok());
 }
 
 TEST_CASE("Records whose image_root is an archive") {
@@ -248,6 +259,16 @@ TEST_CASE("Records whose image_root is an archive") {
   CHECK(index.samples.size() == 1);
   REQUIRE(index.bad.size() == 1);
   CHECK(has(index.bad[0].reason, "'b.png' is not in the archive"));
+}
+
+TEST_CASE("Pictures of a shard that are links are trained, and broken links and linked records are refused by name") {
+  Data data;
+  const auto index = data.index(std::string(TROUPE_SHARDS) + "/links.tar", "");
+  CHECK(index.samples.size() == 4);
+  for (const auto& sample : index.samples) CHECK(SampleView(sample).images.size() == 1);
+  REQUIRE(index.bad.size() == 2);
+  CHECK(has(index.bad[0].reason, "'x/004.png' is a link to '../elsewhere.png', which is not in the archive"));
+  CHECK(has(index.bad[1].reason, "member 'x/005.json' is a link; valid: a file that holds the turns"));
 }
 
 }  // namespace

@@ -76,6 +76,21 @@ def main():
         add(tar, "x/005.json", plain)
         add(tar, "x/005.JSON", plain)
         add(tar, "x/006.json", plain)
+    # Names of one file, as tar writes hard links, and links by path.
+    with tarfile.open(out / "links.tar", "w") as tar:
+        add(tar, "x/000.json", plain)
+        add(tar, "x/000.png", picture)
+        for name, kind, target in (("x/001.json", None, ""), ("x/001.png", tarfile.LNKTYPE, "./x/000.png"), ("x/002.json", None, ""),
+                                   ("x/002.png", tarfile.SYMTYPE, "../x/003.png"), ("x/003.json", None, ""), ("x/003.png", None, ""),
+                                   ("x/004.json", None, ""), ("x/004.png", tarfile.SYMTYPE, "../../elsewhere.png"),
+                                   ("x/005.json", tarfile.LNKTYPE, "x/000.json"), ("x/005.png", tarfile.SYMTYPE, "005.png"),
+                                   ("x/latest", tarfile.SYMTYPE, "x")):
+            if kind is None:
+                add(tar, name, plain if name.endswith("json") else picture)
+                continue
+            link = tarfile.TarInfo(name)
+            link.type, link.linkname = kind, target
+            tar.addfile(link)
     # What macOS writes beside each member, and a hidden file.
     with tarfile.open(out / "hidden.tar", "w") as tar:
         add(tar, ".DS_Store", b"x")

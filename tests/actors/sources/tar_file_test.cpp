@@ -17,7 +17,7 @@ TEST_CASE("Members of GNU, pax and plain archives are found by name and hold the
     INFO(name);
     const auto tar = TarFile::open(shard(name));
     REQUIRE(tar.ok());
-    CHECK((*tar)->members().size() == 3);  // neither the folder nor the link
+    CHECK((*tar)->members().size() == 4);  // not the folder
     for (const std::string& member :
          {std::string("a.png"), std::string("./a.png"), name == "ustar.tar" ? std::string("folder/b.png") : deep}) {
       const auto* found = (*tar)->find(member);
@@ -26,9 +26,25 @@ TEST_CASE("Members of GNU, pax and plain archives are found by name and hold the
     }
     REQUIRE((*tar)->find("empty.png") != nullptr);
     CHECK((*tar)->bytes(*(*tar)->find("empty.png")).empty());
-    CHECK((*tar)->find("link.png") == nullptr);
+    CHECK((*tar)->find("link.png")->fault == "is a link to '/etc/passwd', which is not in the archive");
     CHECK((*tar)->find("nowhere.png") == nullptr);
   }
+}
+
+TEST_CASE("A link holds what it points to where that is in the archive, and else says where it points") {
+  const auto tar = TarFile::open(shard("links.tar"));
+  REQUIRE(tar.ok());
+  const std::string picture = fixture::contents(shard("picture.png"));
+  for (const char* name : {"x/001.png", "x/002.png"}) {
+    const auto* found = (*tar)->find(name);
+    REQUIRE(found != nullptr);
+    CHECK(found->is_link());
+    CHECK((*tar)->bytes(*found) == picture);
+  }
+  CHECK((*tar)->find("x/004.png")->fault == "is a link to '../elsewhere.png', which is not in the archive");
+  CHECK((*tar)->find("x/005.png")->fault == "is a link to 'x/005.png', which is not in the archive");
+  CHECK((*tar)->find("x/latest") == nullptr);
+  CHECK((*tar)->samples().size() == 6);
 }
 
 TEST_CASE("Neighbouring members with one key are a sample") {
@@ -67,6 +83,19 @@ TEST_CASE("Members with one key are one sample wherever they lie, and hidden one
       CHECK(again.key == sample.key);
       CHECK(again.members == sample.members);
     }
+}
+
+TEST_CASE("Archives written behind each other are read as one, and anything else behind the end is refused") {
+  const fixture::Scratch scratch;
+  const std::string one = fixture::contents(shard("gnu.tar"));
+  const auto alone = TarFile::open(shard("gnu.tar")), twice = TarFile::open(scratch.write("twice.tar", one + one));
+  REQUIRE((alone.ok() && twice.ok()));
+  CHECK((*twice)->fault().empty());
+  CHECK((*twice)->members().size() == 2 * (*alone)->members().size());
+  CHECK((*twice)->bytes((*twice)->members().back()) == (*alone)->bytes((*alone)->members().back()));
+  const auto more = TarFile::open(scratch.write("more.tar", one + std::string(700, 'x')));
+  REQUIRE(more.ok());
+  CHECK_FALSE((*more)->fault().empty());
 }
 
 TEST_CASE("Compressed, cut off and foreign files are refused with their reason") {

@@ -30,6 +30,7 @@ constexpr const char* kInfo = R"({
            "columns": {"messages": "dialog", "images": "pics"}, "tags": {"role_tag": "who", "user_tag": "Q", "assistant_tag": "A"}},
   "plain": {"file_name": "sub/plain.json", "columns": {"prompt": "p", "response": "r"}},
   "hub": {"hf_hub_url": "a/b"},
+  "both": {"hf_hub_url": "a/b", "file_name": "x.json"},
   "pairs": {"file_name": "x.json", "ranking": true},
   "clips": {"file_name": "x.json", "columns": {"videos": "clips"}},
   "talk": {"file_name": "x.json", "formatting": "sharegpt", "columns": {"images": "images"}},
@@ -158,6 +159,7 @@ TEST_CASE("Data sets that cannot be used are refused by name and reason") {
     return spec.error().to_string();
   };
   CHECK(reason("hub").find("hf_hub_url") != std::string::npos);
+  CHECK(reason("both").find("(key 'hf_hub_url', which LLaMA-Factory takes before file_name)") != std::string::npos);
   CHECK(reason("pairs").find("preference") != std::string::npos);
   CHECK(reason("sounds").find("'audios'") != std::string::npos);
   CHECK(reason("clips").find("'clips' of " + (folder.path / "dataset_info.json").string() +
@@ -172,6 +174,22 @@ TEST_CASE("Data sets that cannot be used are refused by name and reason") {
   CHECK(reason("void").find("has columns without 'messages'") != std::string::npos);
   CHECK(reason("nothing").find("valid: chat, plain") != std::string::npos);
   CHECK(reason("[]").find("datasets") != std::string::npos);
+}
+
+TEST_CASE("Paths that are no one file of records, and ignored keys in a list, are refused with what would be valid") {
+  const Folder folder;
+  const auto says = [&](const std::string& source, const std::string& words) {
+    const auto spec = folder.parse("  sources: [{" + source + "}]\n");
+    REQUIRE_FALSE(spec.ok());
+    INFO(spec.error().to_string());
+    CHECK(spec.error().to_string().find(words) != std::string::npos);
+  };
+  says("path: dataset_info.json", "datasets: [NAMES] beside it");
+  says("path: \"shards/*.tar\"", "one file; several are sources of their own");
+  says("path: \"shards/{000..009}.tar\"", "one file; several are sources of their own");
+  says("path: a.json, columns: {ignored: [a, b]}", "keys in one text, with commas between");
+  folder.write("odd{1}.json", "[]");
+  CHECK(folder.parse("  sources: [{path: \"odd{1}.json\"}]\n").ok());
 }
 
 }  // namespace

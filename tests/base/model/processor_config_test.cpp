@@ -119,6 +119,10 @@ TEST_CASE("What the image path does not do is refused with file, key, value and 
   CHECK(complaint(R"({"do_convert_rgb": false})").find("key 'do_convert_rgb': value false") != std::string::npos);
   CHECK(complaint(R"({"image_processor": {"resample": 2}})", "processor_config.json") ==
         "processor_config.json: key 'image_processor.resample': value 2 is not valid; valid: 3 (bicubic)");
+  CHECK(complaint(R"({"image_processor_type": "CLIPImageProcessor"})") ==
+        "preprocessor_config.json: key 'image_processor_type': value \"CLIPImageProcessor\" is not valid; valid: "
+        "Qwen2VLImageProcessor, Qwen2VLImageProcessorFast, Qwen2VLImageProcessorPil, Qwen2_5_VLImageProcessor");
+  CHECK(complaint(R"({"image_processor_type": "Qwen2VLImageProcessorFast"})") == "(accepted)");
   CHECK(complaint(R"({"resample": 3, "do_resize": true, "do_convert_rgb": true, "do_normalize": null})") ==
         "(accepted)");
 }
