@@ -13,6 +13,7 @@
 #include "actors/check/preview.h"
 #include "actors/data/data_refusals.h"
 #include "actors/data/index_builder.h"
+#include "actors/data/source_doubts.h"
 #include "actors/data/synthetic_samples.h"
 #include "base/amount_text.h"
 #include "base/config/cache_settings.h"
@@ -108,6 +109,7 @@ Status read_records(Data& d) {
     d.looked = last;
     TROUPE_ASSIGN(d.reader, SampleReader::create(d.spec.data, d.spec.data.sources, d.spec.model.path, d.config));
   }
+  for (const std::string& doubt : shared_doubts(d.spec.data.sources, d.spec.eval.sources)) run.warn(doubt);
   if (!d.spec.eval.sources.empty()) {
     TROUPE_ASSIGN(d.eval, build_sample_index(d.spec.data, d.spec.eval.sources, d.spec.model.path, d.config, run));
   }
@@ -132,7 +134,7 @@ std::string memory_text(const nlohmann::json& slots) {
   return text.empty() ? text : "memory, activations not counted\n" + text;
 }
 
-/// What the terminal says beside the report.
+/// Whether a job can use the data, and what speaks against it: for the page.
 std::string verdict_text(const Data& d, const std::vector<std::string>& why) {
   std::string text = why.empty() ? "can be trained\n" : "cannot be trained as it is\n";
   for (const std::string& reason : why) text += "  " + reason + "\n";
@@ -156,7 +158,10 @@ Status write_page(const Arguments& a, const Data& d, const std::string& report) 
 Result<int> run(int argc, char** argv) {
   TROUPE_ASSIGN(const Arguments a, read_arguments(argc, argv));
   TROUPE_ASSIGN(Data d, read_job(a));
-  if (const Status s = read_records(d); !s.ok()) return d.spec.places.located(s.error());
+  if (const Status s = read_records(d); !s.ok()) {
+    for (const std::string& warning : d.warnings) say("warning: " + printable(warning, /*keep_lines=*/false));
+    return d.spec.places.located(s.error());
+  }
   const DataReport report = make_data_report(d.spec, d.spec.data.sources, d.config, d.index);
   const bool has_eval = !d.spec.eval.sources.empty();
   std::vector<std::string> why = data_refusals(d.spec, count_data(d.spec, d.index, has_eval ? &d.eval : nullptr));

@@ -28,7 +28,8 @@ void check_sources(const JobSpec& spec, const DataCounts& c, std::vector<std::st
     const auto& [samples, in_epoch, all] = c.sources[i];
     if (all == 0 && c.samples > 0 && !refused)
       out.push_back("key '" + spec.data.sources[i].key + ".path': '" + spec.data.sources[i].path +
-                    "' gives no sample; valid: a file with records that can be used, of which 'take' leaves some");
+                    "' gives no sample; valid: a file with records that can be used, of which 'take' and "
+                    "data.max_sample_tokens leave some");
     if (samples == 0 || in_epoch > 0) continue;
     out.push_back("key '" + spec.data.sources[i].key + ".weight': value " + number_text(spec.data.sources[i].weight) +
                   " of " + number(samples) + " samples is no sample in a data epoch; valid: at least " +

@@ -40,8 +40,9 @@ std::string digest_of(const SampleReader& reader, const std::vector<uint64_t>& c
 /// Puts looked-at blocks together in their order; owner thread only.
 class IndexBuild {
  public:
-  IndexBuild(const SampleReader& reader, const DataSpec& data, const IndexRun& run)
-      : reader_(reader), data_(data), run_(run), began_(Clock::now()), said_(began_) {
+  IndexBuild(const SampleReader& reader, const DataSpec& data, const std::vector<DataSource>& sources,
+             const IndexRun& run)
+      : reader_(reader), data_(data), sources_(sources), run_(run), began_(Clock::now()), said_(began_) {
     for (int s = 0; s < reader.sources(); ++s) progress_.total_bytes += static_cast<int64_t>(reader.bytes(s).size());
   }
 
@@ -50,6 +51,8 @@ class IndexBuild {
     const int wanted = data_.workers > 0 ? data_.workers : static_cast<int>(std::thread::hardware_concurrency());
     BlockPool pool(looker, std::clamp(wanted, 1, kMaxThreads));
     for (int s = 0; s < reader_.sources(); ++s) TROUPE_RETURN_IF_ERROR(run_source(s, pool));
+    if (run_.warn)
+      for (const std::string& doubt : column_doubts(sources_, found_)) run_.warn(doubt);
     if (run_.cache != nullptr) run_.cache->trim();
     index_.digest = digest_of(reader_, contents_, index_);
     progress_.seconds_left = 0;
@@ -64,7 +67,7 @@ class IndexBuild {
     RecordBlocks blocks = reader_.blocks(source);
     const int64_t before = progress_.done_bytes;
     const size_t samples = index_.samples.size();
-    named_ = 0;
+    found_.emplace_back();
     bool more = true;
     while (more || pool.waiting() > 0) {
       while (more && pool.waiting() < pool.most_waiting()) {
@@ -89,8 +92,7 @@ class IndexBuild {
       ++index_.total_records;
     }
     contents_.push_back(blocks.content_hash());
-    if (run_.warn && index_.samples.size() > samples)
-      for (const std::string& doubt : column_doubts(reader_.source(source), named_)) run_.warn(doubt);
+    found_.back().samples = index_.samples.size() > samples;
     return {};
   }
 
@@ -100,7 +102,7 @@ class IndexBuild {
     if (!done.look.cached) read_bytes_ += static_cast<int64_t>(done.block.end - done.block.begin);
     for (size_t i = 0; i < done.look.entries.size(); ++i) {
       const BlockEntry& entry = done.look.entries[i];
-      named_ |= entry.named;
+      found_.back().named |= entry.named;
       if (entry.kind == BlockEntry::Kind::kNotTaken) continue;
       ++progress_.records;
       ++index_.total_records;
@@ -150,13 +152,14 @@ class IndexBuild {
 
   const SampleReader& reader_;
   const DataSpec& data_;
+  const std::vector<DataSource>& sources_;
   const IndexRun& run_;
   const Clock::time_point began_;
   Clock::time_point said_;
   IndexProgress progress_;
-  int64_t read_bytes_ = 0;          // of blocks that no cache knew
-  uint32_t named_ = 0;              // BlockEntry::named of all records of the source
-  std::vector<uint64_t> contents_;  // of each source
+  int64_t read_bytes_ = 0;           // of blocks that no cache knew
+  std::vector<ColumnsFound> found_;  // of each source so far
+  std::vector<uint64_t> contents_;   // of each source
   SampleIndex index_;
 };
 
@@ -168,7 +171,7 @@ Result<SampleIndex> build_sample_index(const DataSpec& data, const std::vector<D
   TROUPE_ASSIGN(const auto reader, SampleReader::create(data, sources, model_folder, config));
   if (run.warn)
     for (const std::string& doubt : twice_doubts(sources)) run.warn(doubt);
-  return IndexBuild(*reader, data, run).run();
+  return IndexBuild(*reader, data, sources, run).run();
 }
 
 }  // namespace troupe

@@ -11,6 +11,7 @@
 #include "actors/data/block_cache.h"
 #include "actors/data/data_refusals.h"
 #include "actors/data/index_builder.h"
+#include "actors/data/source_doubts.h"
 #include "actors/data/synthetic_samples.h"
 #include "base/config/cache_settings.h"
 #include "base/config/job_spec_parser.h"
@@ -129,6 +130,7 @@ Result<std::string> run(int argc, char** argv) {
   if (!index.ok()) return index.error();
   const IndexProgress looked = building.last;
   std::optional<SampleIndex> eval;
+  for (const std::string& doubt : shared_doubts(spec.data.sources, spec.eval.sources)) building.run.warn(doubt);
   if (!spec.eval.sources.empty() && !arguments.eval_out.empty()) {
     TROUPE_ASSIGN(eval, build(spec, "eval.sources", spec.eval.sources, config, building));
   }

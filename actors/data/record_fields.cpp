@@ -27,16 +27,6 @@ bool are_same(const Json& a, const Json& b) {
   };
   return a == b || only(a) == only(b);
 }
-/// As a label or a switch has it.
-bool says_nothing(const Json& value) {
-  if (value.is_boolean()) return value == false;
-  if (value.is_number()) return value == 0;
-  if (!value.is_string()) return holds_nothing(value);
-  std::string word;
-  for (const char c : value.get_ref<const std::string&>())
-    if (c != ' ') word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return holds_nothing(word) || word == "none" || word == "false";
-}
 }  // namespace
 
 std::string quoted(std::string s) {
@@ -58,6 +48,16 @@ bool holds_nothing(const Json& value) {
   if (!value.is_string()) return value.is_null();
   const auto& text = value.get_ref<const std::string&>();
   return text.find_first_not_of(" \t\r\n") == std::string::npos || text == "[]" || text == "{}" || text == "null";
+}
+
+bool says_nothing(const Json& value) {
+  if (value.is_boolean()) return value == false;
+  if (value.is_number()) return value == 0;
+  if (!value.is_string()) return holds_nothing(value);
+  std::string word;
+  for (const char c : value.get_ref<const std::string&>())
+    if (c != ' ') word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return holds_nothing(word) || word == "none" || word == "false";
 }
 
 Result<Found> present(const Json& object, Column column, const RecordSpelling& spelling) {
@@ -85,22 +85,27 @@ std::string_view refusal_of(const std::string& key, const Json& value, KeyPlace 
 }
 
 uint32_t named_columns(const Json& object, const RecordSpelling& spelling) {
+  if (spelling.columns.empty()) return 0;
   std::vector<const Json*> turns;
-  for (const auto& key : spelling.columns.empty() ? std::vector<std::string>() : keys_of(Column::kTurns, spelling))
+  for (const auto& key : keys_of(Column::kTurns, spelling))
     if (const auto list = object.find(key); list != object.end() && list->is_array())
       for (const auto& turn : *list) turns.push_back(&turn);
-  uint32_t named = 0, bit = 1;
+  const auto holds = [&](const Json& holder, const std::string& key, bool named) {
+    const auto found = holder.find(key);  // of what is no object: the end
+    return found != holder.end() &&
+           (named ? !found->is_null() : !holds_nothing(*found) && !named_by_spec(key, spelling));
+  };
+  uint32_t mask = 0, bit = 1;
   for (const auto& [name, key] : spelling.columns) {
     const auto has = [&](const Json& holder) {
-      if (!key.empty()) return holder.contains(key);
-      return std::ranges::any_of(usual_keys_of(name), [&](const std::string& usual) {
-        return holder.contains(usual) && !holds_nothing(holder.at(usual)) && !named_by_spec(usual, spelling);
-      });
+      if (!key.empty()) return holds(holder, key, true);
+      return std::ranges::any_of(usual_keys_of(name), [&](const auto& usual) { return holds(holder, usual, false); });
     };
-    if (has(object) || std::ranges::any_of(turns, [&](const Json* turn) { return has(*turn); })) named |= bit;
+    const bool read = name != "ignored";
+    if (read && (has(object) || std::ranges::any_of(turns, [&](const Json* turn) { return has(*turn); }))) mask |= bit;
     bit <<= 1;
   }
-  return named;
+  return mask;
 }
 
 std::string keys_text(const Json& object) {
@@ -161,7 +166,9 @@ Status read_image_list(const Json& value, const std::string& key, const RecordSp
                        std::vector<RecordMedium>& images) {
   if (!value.is_array() && !value.is_string() && !value.is_object() && !value.is_binary())
     return wrong_type(key, value, "a path or a list of paths");
-  const auto read = [&](const Json& item) -> Status {
+  const auto read = [&](const Json& written) -> Status {
+    Json own;
+    const Json& item = without_ignored(written, spelling, own);
     if (item.is_object()) TROUPE_RETURN_IF_ERROR(refuse_image_settings(item, "key '" + key + "'", spelling));
     return read_image(item, key, images);
   };
@@ -170,10 +177,24 @@ Status read_image_list(const Json& value, const std::string& key, const RecordSp
   return {};
 }
 
-std::string unread_setting(const Json& object, const RecordSpelling& spelling) {
-  for (const auto& [key, value] : object.items())
-    if (!describes_medium(key) && !holds_nothing(value) && !named_by_spec(key, spelling)) return key;
+std::string unread_setting(const Json& object, const RecordSpelling& spelling, bool fps) {
+  for (const auto& [key, value] : object.items()) {
+    const bool read = fps && (key == "fps" || key == "sample_fps");
+    if (!read && sets_medium(key) && !says_nothing(value) && !named_by_spec(key, spelling)) return key;
+  }
   return {};
+}
+
+const Json& without_ignored(const Json& object, const RecordSpelling& spelling, Json& own) {
+  if (!object.is_object()) return object;
+  bool copied = false;
+  for (const auto& [key, value] : object.items()) {
+    if (!is_ignored(key, spelling)) continue;
+    if (!copied) own = object;
+    copied = true;
+    own.erase(key);
+  }
+  return copied ? own : object;
 }
 
 Status refuse_image_settings(const Json& object, const std::string& where, const RecordSpelling& spelling) {

@@ -28,6 +28,8 @@ struct Found {
 bool is_empty(const Json& value);
 /// Also objects and lists of nothing else, and a text of nothing but JSON's "[]", "{}" or "null".
 bool holds_nothing(const Json& value);
+/// Also false, 0, "none" and "false", as a label or a switch has them.
+bool says_nothing(const Json& value);
 /// The column's value where it holds something. InvalidArgument where two of its keys hold different ones.
 Result<Found> present(const Json& object, Column column, const RecordSpelling& spelling);
 /// Whether the spec gives this key a meaning of its own, or says that it has none (`ignored`).
@@ -55,9 +57,11 @@ Status read_image_list(const Json& value, const std::string& key, const RecordSp
 /// InvalidArgument when something that would change what is seen of an image stands in its object or part; begins with
 /// `where`.
 Status refuse_image_settings(const Json& object, const std::string& where, const RecordSpelling& spelling);
-/// The first key of an image's or a video's object that holds something and neither names nor describes the medium;
-/// empty: there is none.
-std::string unread_setting(const Json& object, const RecordSpelling& spelling);
+/// The first key of an image's or a video's object that holds something and speaks of how it is to be seen
+/// (sets_medium); empty: there is none. `fps`: frames a second are read there.
+std::string unread_setting(const Json& object, const RecordSpelling& spelling, bool fps = false);
+/// The object, or what is left of it, in `own`, without the keys that the spec ignores.
+const Json& without_ignored(const Json& object, const RecordSpelling& spelling, Json& own);
 /// InvalidArgument: the turns' parts name `media` themselves, and so does the record's list under `key`, whose first
 /// ones the parts without one would take.
 Status refuse_both(const std::string& media, const std::string& key);

@@ -59,29 +59,30 @@ Result<Found> medium_of(const Json& part, const std::string& word, const std::st
   return first;
 }
 
-/// A part without an image of its own may say which of the record's list it is: the next one, counted from 0.
-Status check_number(const Json& part, const std::string& where, const Turn& turn, const Record& record) {
+/// Parts without an image of their own may say which of the record's list they are, counted from 0 or from 1. They take
+/// them in their order, so the numbers must ascend.
+Status check_number(const Json& part, const std::string& where, PartNumbers& numbers) {
   const auto number = part.find("index");
   if (number == part.end() || !number->is_number()) return {};
-  size_t before = 0;
-  for (const auto& medium : media_in_order(record.turns)) before += !medium.video;
-  for (const auto& medium : media_in_order({turn})) before += !medium.video;
-  if (*number == Json(before)) return {};
-  return invalid_argument(where + " has a part of type 'image' whose 'index' is " + number->dump() +
-                          ", but images are taken from the record's list in their order, and this is number " +
-                          std::to_string(before) +
-                          " counted from 0; valid: images in the order of their parts, or "
-                          "parts that name them");
+  const auto index = number->get<double>();
+  if (numbers.last && !(index > *numbers.last))
+    return invalid_argument(where + " has a part of type 'image' whose 'index' is " + number->dump() +
+                            " behind one of " + Json(*numbers.last).dump() +
+                            ", but images are taken from the record's list in their order; valid: that order in the "
+                            "list too, or parts that name their images");
+  numbers.last = index;
+  return {};
 }
 
 Status read_image_part(const Json& part, const std::string& where, const RecordSpelling& spelling, Turn& turn,
-                       Record& record) {
+                       Record& record, PartNumbers& numbers) {
   if (turn.role != Role::kUser) return invalid_argument(where + " holds an image, but only questions may");
   TROUPE_RETURN_IF_ERROR(refuse_image_settings(part, where, spelling));
-  for (const auto& value : part)
-    if (value.is_object()) TROUPE_RETURN_IF_ERROR(refuse_image_settings(value, where, spelling));
+  for (const char* name : {"image", "image_url"})
+    if (const auto holder = part.find(name); holder != part.end() && holder->is_object())
+      TROUPE_RETURN_IF_ERROR(refuse_image_settings(*holder, where, spelling));
   TROUPE_ASSIGN(const Found image, medium_of(part, "image", where));
-  if (!image) TROUPE_RETURN_IF_ERROR(check_number(part, where, turn, record));
+  if (!image) TROUPE_RETURN_IF_ERROR(check_number(part, where, numbers));
   turn.text += kImagePlaceholder;
   return image ? read_image(*image.value, where + "." + image.key, record.images) : Status();
 }
@@ -97,8 +98,10 @@ Status read_video_part(const Json& part, const std::string& where, const RecordS
 }  // namespace
 
 Status read_parts(const Json& parts, const std::string& where, const RecordSpelling& spelling, Turn& turn,
-                  Record& record) {
-  for (const auto& part : parts) {
+                  Record& record, PartNumbers& numbers) {
+  for (const auto& written : parts) {
+    Json own;
+    const Json& part = without_ignored(written, spelling, own);
     if (!part.is_object())
       return invalid_argument(where + " has " + type_of(part) + " in its list of parts; " + kWhatPartsAre);
     const std::string type = name_of_type(part);
@@ -110,7 +113,7 @@ Status read_parts(const Json& parts, const std::string& where, const RecordSpell
     TROUPE_RETURN_IF_ERROR(refuse_other_words(part, type, where));
     TROUPE_RETURN_IF_ERROR(refuse_part_marks(part, spelling, where, turn.role));
     TROUPE_RETURN_IF_ERROR(text    ? read_text(part, where, turn)
-                           : image ? read_image_part(part, where, spelling, turn, record)
+                           : image ? read_image_part(part, where, spelling, turn, record, numbers)
                                    : read_video_part(part, where, spelling, turn, record));
   }
   return {};

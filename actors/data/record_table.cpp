@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <sstream>
+#include <cctype>
 
 namespace troupe {
 namespace {
@@ -91,14 +91,38 @@ constexpr std::array<RefusedRow, 26> kRefused{{
 
 }  // namespace
 
-bool describes_medium(const std::string& key) {
-  constexpr std::array<std::string_view, 37> kKeys{
-      "type",     "text", "image",    "image_url", "images", "video",      "video_url", "videos",
-      "url",      "path", "bytes",    "base64",    "detail", "width",      "height",    "size",
-      "channels", "mode", "format",   "mime_type", "mime",   "media_type", "id",        "image_id",
-      "video_id", "name", "filename", "file_name", "alt",    "title",      "source",    "license",
-      "hash",     "md5",  "sha256",   "duration",  "index"};
-  return std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
+std::span<const LossMark> loss_marks() {
+  static constexpr std::array<LossMark, 27> kMarks{
+      {{"train", true, true},         {"trainable", true, true},      {"training", true, false},
+       {"learn", true, true},         {"supervised", true, false},    {"supervise", true, true},
+       {"compute_loss", true, true},  {"calculate_loss", true, true}, {"loss_mask", true, true},
+       {"loss_masks", true, true},    {"loss_weight", true, true},    {"sample_weight", true, true},
+       {"is_trainable", true, true},  {"do_train", true, true},       {"should_train", true, true},
+       {"train_on_turn", true, true}, {"use_loss", true, true},       {"no_train", false, true},
+       {"mask", false, false},        {"masked", false, false},       {"is_masked", false, false},
+       {"ignore", false, false},      {"ignore_loss", false, true},   {"mask_loss", false, true},
+       {"mask_history", false, true}, {"no_loss", false, true},       {"skip_loss", false, true}}};
+  return kMarks;
+}
+
+bool sets_medium(std::string_view key) {
+  if (key == "total_frames" || key == "frame_count") return false;
+  constexpr std::array<std::string_view, 32> kWords{
+      "crop",    "cropped", "bbox",       "box",     "boxes",  "rotate", "rotation", "flip",
+      "mirror",  "resize",  "resized",    "scale",   "region", "roi",    "frame",    "frames",
+      "nframes", "segment", "segments",   "clip",    "start",  "end",    "offset",   "min",
+      "max",     "pixels",  "timestamps", "indices", "fps",    "zoom",   "augment",  "sample"};
+  std::string word;
+  for (size_t i = 0; i <= key.size(); ++i) {
+    const auto letter = static_cast<unsigned char>(i < key.size() ? key[i] : '_');
+    const bool begins = i > 0 && std::isupper(letter) != 0 && std::islower(static_cast<unsigned char>(key[i - 1])) != 0;
+    if (begins || std::isalpha(letter) == 0) {
+      if (std::find(kWords.begin(), kWords.end(), word) != kWords.end()) return true;
+      word.clear();
+    }
+    if (std::isalpha(letter) != 0) word += static_cast<char>(std::tolower(letter));
+  }
+  return false;
 }
 
 const char* role_name(Role role) {
@@ -118,10 +142,12 @@ const char* role_name(Role role) {
 bool is_ignored(const std::string& key, const RecordSpelling& spelling) {
   const auto ignored = spelling.columns.find("ignored");
   if (ignored == spelling.columns.end()) return false;
-  std::istringstream keys(ignored->second);
-  for (std::string one; std::getline(keys, one, ',');) {
-    const size_t begin = one.find_first_not_of(' '), end = one.find_last_not_of(' ');
-    if (begin != std::string::npos && one.substr(begin, end - begin + 1) == key) return true;
+  std::string_view rest = ignored->second;
+  while (!rest.empty()) {
+    std::string_view one = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
+    one.remove_prefix(std::min(one.size(), one.find_first_not_of(' ')));
+    if (one.substr(0, one.find_last_not_of(' ') + 1) == key && !key.empty()) return true;
   }
   return false;
 }
@@ -132,7 +158,9 @@ std::vector<std::string> keys_of(Column column, const RecordSpelling& spelling) 
     const auto named = spelling.columns.find(row.name);
     if (named == spelling.columns.end()) {
       auto keys = row.keys;
-      std::erase_if(keys, [&](const std::string& key) { return is_ignored(key, spelling); });
+      // A weight is ignored in a record, where it is not read anyway, and not in turns.
+      if (column != Column::kWeight)
+        std::erase_if(keys, [&](const std::string& key) { return is_ignored(key, spelling); });
       return keys;
     }
     return named->second.empty() ? std::vector<std::string>() : std::vector<std::string>{named->second};
@@ -140,10 +168,11 @@ std::vector<std::string> keys_of(Column column, const RecordSpelling& spelling) 
   return {};
 }
 
-std::vector<std::string> usual_keys_of(const std::string& name) {
+const std::vector<std::string>& usual_keys_of(const std::string& name) {
+  static const std::vector<std::string> none;
   for (const auto& row : columns())
     if (name == row.name) return row.keys;
-  return {};
+  return none;
 }
 
 std::set<std::string> known_keys(const RecordSpelling& spelling) {
@@ -151,6 +180,8 @@ std::set<std::string> known_keys(const RecordSpelling& spelling) {
   for (const auto& row : columns())
     for (const auto& key : keys_of(row.column, spelling)) keys.insert(key);
   for (const auto& row : kRefused) keys.emplace(row.key);
+  for (const LossMark& mark : loss_marks()) keys.emplace(mark.key);
+  keys.emplace("label");  // of preference data
   keys.insert(kSizeSettings.begin(), kSizeSettings.end());
   keys.insert(kVideoSettings.begin(), kVideoSettings.end());
   return keys;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,7 +38,7 @@ std::vector<std::string> keys_of(Column column, const RecordSpelling& spelling);
 /// Whether the spec says that the key means nothing (columns: {ignored: "a, b"}).
 bool is_ignored(const std::string& key, const RecordSpelling& spelling);
 /// The keys of a column as the spec calls it, where no spec names others; none: it is no column.
-std::vector<std::string> usual_keys_of(const std::string& name);
+const std::vector<std::string>& usual_keys_of(const std::string& name);
 /// Every key that means something in a record or in a part of one, the refused ones too.
 std::set<std::string> known_keys(const RecordSpelling& spelling);
 /// Keys beside an image or a video that would change how large it is seen, and beside a video, which of its frames are.
@@ -45,8 +46,8 @@ inline constexpr std::array<const char*, 4> kSizeSettings{"min_pixels", "max_pix
                                                           "resized_width"};
 inline constexpr std::array<const char*, 7> kVideoSettings{"nframes",    "video_start", "video_end",   "video_fps",
                                                            "min_frames", "max_frames",  "total_pixels"};
-/// Whether a key in the object or the part of an image or a video names it or only describes it.
-bool describes_medium(const std::string& key);
+/// Whether a key in the object or the part of an image or a video speaks of a part of it, or of how it is to be seen.
+bool sets_medium(std::string_view key);
 /// Who a word names: `known` is false for any other word.
 struct SpeakerWord {
   bool known = false;
@@ -55,6 +56,14 @@ struct SpeakerWord {
 SpeakerWord speaker_of(const std::string& word, const RecordSpelling& spelling);
 /// The words that name a speaker in this source, for messages.
 std::string speaker_words(const RecordSpelling& spelling);
+/// Words of other programs for whether something is learned, of which some leave out what is marked and others what is
+/// not.
+struct LossMark {
+  const char* key;
+  bool learn;   // what true and 1 ask for
+  bool record;  // in a record it means the same, where others may be labels or the names of files
+};
+std::span<const LossMark> loss_marks();
 /// Where a key stands: in a record with a list of turns, in one with its question and answer in columns, in a turn.
 enum class KeyPlace { kRecord, kColumns, kTurn };
 /// Why a key that would change what is trained is refused when it holds something.

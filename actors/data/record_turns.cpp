@@ -133,7 +133,7 @@ class TurnReader {
     TROUPE_RETURN_IF_ERROR(refuse_other_spelling(turn, word.role, *text, where));
     TROUPE_RETURN_IF_ERROR(read_turn_marks(turn, spelling_, where, out));
     if (text->is_array() && !text->empty()) {
-      TROUPE_RETURN_IF_ERROR(read_parts(*text, where, spelling_, out, record_));
+      TROUPE_RETURN_IF_ERROR(read_parts(*text, where, spelling_, out, record_, numbers_));
     } else if (!text->is_string()) {
       return invalid_argument(where + ": '" + text_key + "' is " + type_of(*text) +
                               "; a string or a list of parts is understood");
@@ -182,6 +182,7 @@ class TurnReader {
   const Json& object_;
   const RecordSpelling& spelling_;
   Record& record_;
+  PartNumbers numbers_;
   const std::vector<std::string> answer_keys_ = keys_of(Column::kAnswer, spelling_);
 };
 

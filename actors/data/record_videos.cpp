@@ -11,6 +11,7 @@ namespace {
 using namespace record_fields;
 
 constexpr double kLeastFps = 0.001, kMostFps = 1000;
+
 Result<double> read_fps(const Json& value, const std::string& where) {
   const double fps = value.is_number() ? value.get<double>() : 0;
   if (!(fps >= kLeastFps && fps <= kMostFps))
@@ -21,20 +22,19 @@ Result<double> read_fps(const Json& value, const std::string& where) {
 
 /// What stands beside a video: the keys that are not read, and how many frames a second where it says so.
 Status read_beside(const Json& object, const std::string& where, const RecordSpelling& spelling, RecordVideo* video) {
-  for (const auto& [key, value] : object.items()) {
-    const bool rate = key == "fps" || key == "sample_fps";
-    if (!rate && !describes_medium(key) && !holds_nothing(value) && !named_by_spec(key, spelling))
-      return invalid_argument(where + " has a video with '" + key +
-                              "', which is not read; valid: fps, or columns: {ignored: " + key + "}");
-  }
+  if (const auto key = unread_setting(object, spelling, /*fps=*/true); !key.empty())
+    return invalid_argument(where + " has a video with '" + key +
+                            "', which is not read; valid: fps, or columns: {ignored: " + key + "}");
   const char* before = nullptr;
   for (const char* key : {"fps", "sample_fps"}) {
     const auto fps = object.find(key);
-    if (fps == object.end() || fps->is_null()) continue;
+    if (fps == object.end() || fps->is_null() || is_ignored(key, spelling)) continue;
     if (video == nullptr)
       return invalid_argument(where + " has '" + key +
                               "' and no video; valid: the video in the same part, or fps beside the list of videos");
     TROUPE_ASSIGN(const double rate, read_fps(*fps, where + ": '" + key + "'"));
+    if (before == nullptr && video->fps != 0 && rate != video->fps)
+      return invalid_argument(where + ": '" + key + "' is said twice, and they differ");
     if (before != nullptr && rate != video->fps)
       return invalid_argument(where + " has both '" + before + "' and '" + key + "', and they differ");
     video->fps = rate;
@@ -67,7 +67,10 @@ Status read_video_list(const Json& value, const std::string& key, const RecordSp
     if (value.is_string() || value.is_object() || value.is_binary()) return read_video(value, key, spelling, videos);
     return wrong_type(key, value, "a path, a list of paths, or a list of lists of frames");
   }
-  for (const auto& item : value) TROUPE_RETURN_IF_ERROR(read_video(item, key, spelling, videos));
+  for (const auto& item : value) {
+    Json own;
+    TROUPE_RETURN_IF_ERROR(read_video(without_ignored(item, spelling, own), key, spelling, videos));
+  }
   return {};
 }
 
@@ -93,12 +96,11 @@ Status read_rates(const Json& object, const RecordSpelling& spelling, std::vecto
 
 Status read_part_video(const Json& part, const Json* value, const std::string& where, const std::string& key,
                        const RecordSpelling& spelling, std::vector<RecordVideo>& videos) {
-  for (const auto& below : part)
-    if (below.is_object())
-      if (const auto found = unread_setting(below, spelling); !found.empty() && found != "fps" && found != "sample_fps")
-        return read_beside(below, where, spelling, nullptr);
   if (value == nullptr) return read_beside(part, where, spelling, nullptr);
   TROUPE_RETURN_IF_ERROR(read_video(*value, where + "." + key, spelling, videos));
+  for (const char* name : {"video", "video_url"})
+    if (const auto holder = part.find(name); holder != part.end() && holder->is_object() && holder->contains("url"))
+      TROUPE_RETURN_IF_ERROR(read_beside(*holder, where, spelling, &videos.back()));
   return read_beside(part, where, spelling, &videos.back());
 }
 

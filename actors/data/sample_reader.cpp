@@ -21,18 +21,21 @@ namespace {
 
 constexpr size_t kLookedAtBytes = 512;
 
-bool is_table_name(const std::string& path) {
+/// What a file is that begins like no JSON, tar or Parquet; empty when it begins like one.
+std::string unread_kind(const std::string& path, std::string_view bytes) {
+  if (auto kind = foreign_kind(bytes); !kind.empty()) return kind;
+  if (TarFile::is_tar(bytes) || is_parquet(bytes)) return {};
+  std::string_view begin = bytes.substr(0, kLookedAtBytes);
+  if (begin.starts_with("\xEF\xBB\xBF")) begin.remove_prefix(3);
+  const size_t first = begin.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos || begin[first] == '{' || begin[first] == '[') return {};
   const std::string ending = std::filesystem::path(path).extension().string();
-  return ending == ".csv" || ending == ".tsv";
+  if (ending == ".csv" || ending == ".tsv") return "a table of values with commas or tabs between";
+  return begin.find('\0') == std::string_view::npos ? "" : "a file of bytes that are no text";
 }
 
 Status check_kind(const DataSource& source, std::string_view bytes) {
-  std::string kind = foreign_kind(bytes);
-  if (kind.empty() && is_table_name(source.path) && bytes.find_first_of("{[") != bytes.find_first_not_of(" \t\r\n"))
-    kind = "a table of values with commas or tabs between";
-  const bool known = TarFile::is_tar(bytes) || is_parquet(bytes);
-  if (kind.empty() && !known && bytes.substr(0, kLookedAtBytes).find('\0') != std::string_view::npos)
-    kind = "a file of bytes that are no text";
+  const std::string kind = unread_kind(source.path, bytes);
   if (kind.empty()) return {};
   const std::string key = source.key.empty() ? "" : "key '" + source.key + ".path': ";
   return invalid_argument(key + source.path + " is " + kind +
@@ -110,12 +113,6 @@ Status SampleReader::open_source(const DataSource& source) {
   if (TarFile::is_tar(file->bytes())) {
     TROUPE_ASSIGN(shard, TarFile::open(source.path));
   }
-  for (const char* column : {"role", "content"})
-    for (const auto& key : usual_keys_of(column))
-      if (is_ignored(key, source.spelling) && source.spelling.columns.count(column) == 0)
-        return of_source(source, "columns.ignored",
-                         invalid_argument("'" + key + "' is where turns keep their " + column +
-                                          "; valid: other keys, or columns: {" + column + ": KEY} beside it"));
   ParquetRows rows;
   if (is_parquet(file->bytes())) {
     auto opened = open_parquet(file, source.path, known_keys(source.spelling));

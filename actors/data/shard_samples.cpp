@@ -42,8 +42,9 @@ std::string unread_kind(const std::string& name, std::string_view bytes) {
 
 std::string sample_fault(const TarFile& shard, const TarFile::Sample& sample) {
   if (sample.apart)
-    return "is in pieces: its members do not lie side by side; valid: a shard as tar --sort=name -cf SHARD.tar FOLDER "
-           "writes it";
+    return std::string("is in pieces: its members do not lie side by side") +
+           (shard.joined() ? ", or two of the archives that are joined here have its key" : "") +
+           "; valid: a shard as tar --sort=name -cf SHARD.tar FOLDER writes it";
   std::vector<std::string_view> names;
   for (const size_t m : sample.members) names.push_back(shard.members()[m].name);
   std::sort(names.begin(), names.end());

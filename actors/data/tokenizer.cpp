@@ -129,19 +129,24 @@ Status check_added_tokens(const std::string& folder, const Json& root) {
   const Result<Json> config = parse_json(file->bytes());
   if (!config.ok()) return invalid_argument(path + " " + config.error().message);
   if (!config->is_object()) return {};
-  std::map<std::string, std::pair<Json, bool>> known;
+  std::map<std::string, Json> known;
   for (const auto& added : root.value("added_tokens", Json::array()))
-    known[added.at("content").get<std::string>()] = {added.at("id"), added.value("special", false)};
-  const Json added_there = config->value("added_tokens_decoder", Json::object());
-  for (const auto& [id, added] : added_there.items()) {
+    known[added.at("content").get<std::string>()] = added;
+  const Json there = config->value("added_tokens_decoder", Json::object());
+  for (const auto& [id, added] : there.items()) {
+    if (!there.is_object() || !added.is_object() || !added.value("content", Json()).is_string())
+      return invalid_argument(path + ": added_tokens_decoder is no object of ids with objects that have 'content'");
     const auto spelling = added.at("content").get<std::string>();
     const auto found = known.find(spelling);
     const std::string says = path + ": added_tokens_decoder has '" + spelling + "' as number " + id;
     if (found == known.end()) return invalid_argument(says + ", which is no added token of tokenizer.json");
-    if (found->second.first.dump() != id || found->second.second != added.value("special", false))
-      return invalid_argument(says + (added.value("special", false) ? ", special" : ", not special") +
-                              "; tokenizer.json has it as number " + found->second.first.dump() +
-                              (found->second.second ? ", special" : ", not special"));
+    const Json& own = found->second;
+    if (own.at("id").dump() != id)
+      return invalid_argument(says + "; tokenizer.json has it as number " + own.at("id").dump());
+    for (const char* key : {"special", "single_word", "lstrip", "rstrip", "normalized"})
+      if (added.contains(key) && own.contains(key) && added.at(key) != own.at(key))
+        return invalid_argument(says + " with " + key + " " + added.at(key).dump() + "; tokenizer.json has it with " +
+                                own.at(key).dump());
   }
   return {};
 }

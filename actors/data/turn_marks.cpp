@@ -1,6 +1,5 @@
 #include "actors/data/turn_marks.h"
 
-#include <array>
 #include <optional>
 
 #include "actors/data/record_fields.h"
@@ -9,23 +8,6 @@ namespace troupe {
 namespace {
 
 using namespace record_fields;
-
-/// Words of other programs, of which some leave out what is marked and others what is not.
-struct Mark {
-  const char* key;
-  bool learn;   // what true and 1 ask for
-  bool record;  // in a record it means the same, where others may be labels or the names of files
-};
-constexpr std::array<Mark, 27> kUnreadMarks{
-    {{"train", true, true},         {"trainable", true, true},      {"training", true, false},
-     {"learn", true, true},         {"supervised", true, false},    {"supervise", true, true},
-     {"compute_loss", true, true},  {"calculate_loss", true, true}, {"loss_mask", true, true},
-     {"loss_masks", true, true},    {"loss_weight", true, true},    {"sample_weight", true, true},
-     {"is_trainable", true, true},  {"do_train", true, true},       {"should_train", true, true},
-     {"train_on_turn", true, true}, {"use_loss", true, true},       {"no_train", false, true},
-     {"mask", false, false},        {"masked", false, false},       {"is_masked", false, false},
-     {"ignore", false, false},      {"ignore_loss", false, true},   {"mask_loss", false, true},
-     {"mask_history", false, true}, {"no_loss", false, true},       {"skip_loss", false, true}}};
 
 /// What a mark says: true, false, 1 or 0, also as words.
 std::optional<bool> switch_of(const Json& value) {
@@ -36,11 +18,12 @@ std::optional<bool> switch_of(const Json& value) {
 
 Status refuse_unread_marks(const Json& object, const RecordSpelling& spelling, const std::string& where, Role role) {
   const auto weights = keys_of(Column::kWeight, spelling);
-  for (const Mark& mark : kUnreadMarks) {
+  for (const LossMark& mark : loss_marks()) {
     const auto found = object.find(mark.key);
     if (found == object.end() || is_empty(*found) || named_by_spec(mark.key, spelling)) continue;
-    // The value that changes nothing.
-    if (switch_of(*found) == ((role == Role::kAssistant) == mark.learn)) continue;
+    const auto says = switch_of(*found);
+    // What changes nothing: an answer that is learned, another turn that is not asked to be.
+    if (says && (role == Role::kAssistant ? *says == mark.learn : !mark.learn || !*says)) continue;
     return invalid_argument(
         where + ": '" + mark.key + "' is " + quoted(found->dump()) + " and is not read" +
         (weights.empty() ? "" : "; '" + weights[0] + "' says what an answer counts (0: it is not learned)"));
@@ -60,7 +43,7 @@ Status refuse_part_marks(const Json& part, const RecordSpelling& spelling, const
 }
 
 Status refuse_record_marks(const Json& object, const RecordSpelling& spelling) {
-  for (const Mark& mark : kUnreadMarks) {
+  for (const LossMark& mark : loss_marks()) {
     const auto found = object.find(mark.key);
     if (!mark.record || found == object.end() || is_empty(*found) || named_by_spec(mark.key, spelling)) continue;
     if (found->is_string() && !switch_of(*found)) continue;  // the name of a part of the data

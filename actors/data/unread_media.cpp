@@ -61,7 +61,7 @@ Topic topic_of(std::string_view key) {
     constexpr std::array<std::string_view, 8> kPictureWords{"image",      "img",       "picture", "photo",
                                                             "screenshot", "thumbnail", "pic",     "pics"};
     constexpr std::array<std::string_view, 6> kSoundWords{"audio", "audios", "sound", "wav", "speech", "voice"};
-    constexpr std::array<std::string_view, 4> kHolderWords{"media", "attachment", "attachments", "files"};
+    constexpr std::array<std::string_view, 3> kHolderWords{"media", "attachment", "attachments"};
     constexpr std::array<std::string_view, 13> kPlaceWords{
         "url", "urls", "uri", "link", "links", "src", "path", "paths", "file", "files", "filename", "name", "names"};
     const bool video = word.starts_with(kVideoWords[0]) || is_one_of(kVideoWords), place = is_one_of(kPlaceWords);
@@ -98,7 +98,7 @@ Kind kind_of_name(std::string_view name, const Topic& topic) {
   if (!topic.medium() && !topic.record) return Kind::kNone;
   if (is_picture_name(name) || (topic.medium() && is_unread_picture_name(name))) return Kind::kPicture;
   if (is_video_name(name)) return Kind::kVideo;
-  return is_sound_name(name) ? Kind::kSound : Kind::kNone;
+  return topic.kind == Kind::kSound && is_sound_name(name) ? Kind::kSound : Kind::kNone;
 }
 
 Kind kind_of_text(std::string_view text, const Topic& topic) {
@@ -150,7 +150,8 @@ Status refuse(const std::string& where, const std::string& key, const Json& valu
   if (kind == Kind::kSound)
     return invalid_argument(where + "key '" + key + "' names sound, which is not read; valid: columns: {ignored: " +
                             key + "}, or records without it");
-  const bool frames = key.starts_with("frame");
+  const auto words = words_of(key);
+  const bool frames = !words.empty() && words[0] == "frames";
   const std::string word = kind == Kind::kVideo || frames ? "video" : "image",
                     what = kind == Kind::kVideo ? "videos" : "pictures";
   if (const auto named = spelling.columns.find(word + "s"); named != spelling.columns.end() && !named->second.empty())

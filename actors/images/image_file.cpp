@@ -68,7 +68,7 @@ Result<ImageHeader> read_image_header(std::string_view bytes) {
   return header;
 }
 
-std::string header_library_versions() { return codecs::webp_version() + ' ' + codecs::tiff_version(); }
+std::string header_library_versions() { return codecs::tiff_version(); }
 
 Result<RgbImage> decode_image(std::string_view bytes) {
   TROUPE_ASSIGN(const auto header, read_image_header(bytes));

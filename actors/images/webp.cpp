@@ -2,7 +2,6 @@
 #include <webp/demux.h>
 
 #include <memory>
-#include <string>
 
 #include "actors/images/byte_reader.h"
 #include "actors/images/codecs.h"
@@ -85,8 +84,6 @@ Result<ImageHeader> webp_header(std::string_view file) {
   header.orientation = stated_orientation(exif, xmp);
   return header;
 }
-
-std::string webp_version() { return std::to_string(WebPGetDemuxVersion()); }
 
 Status decode_webp(std::string_view file, const ImageHeader& header, RgbImage& image) {
   return has_flag(file, kAnimated) ? decode_first_frame(file, header, image) : decode_still(file, header, image);

@@ -91,7 +91,9 @@ Result<MediaBytes> PictureRoot::open(const std::string& path, const std::string&
                       name + " cannot be opened; its path has " + std::to_string(path.size()) + " bytes");
   if (!mapped.ok()) {
     Error reason = mapped.error();
-    if (fs::path(path).is_relative()) reason.message += "; valid: a file there, or another image_root";
+    std::error_code ignored;
+    if (fs::path(path).is_relative() && !fs::exists(file, ignored))
+      reason.message += "; valid: a file there, or another image_root";
     return wrap(reason, name);
   }
   const auto bytes = (*mapped)->bytes();

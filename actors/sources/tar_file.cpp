@@ -10,6 +10,7 @@
 #include <iterator>
 #include <map>
 #include <numeric>
+#include <tuple>
 
 #include "actors/sources/file_kind.h"
 
@@ -19,6 +20,7 @@ namespace {
 constexpr size_t kBlock = 512, kMagicAt = 257;
 /// Of one archive; a shard has thousands, and a file that states more is made to exhaust memory.
 constexpr size_t kMostMembers = size_t{1} << 24;
+constexpr int kMostHops = 8;  // of links to links
 constexpr std::string_view kCutOff = "is cut off: the archive ends in it";
 
 /// Position of '.' behind the last '/', or the end.
@@ -40,7 +42,8 @@ void join_parts(std::vector<TarFile::Sample>& samples) {
   for (const auto& sample : samples) hashes.push_back(hash(sample));
   std::sort(hashes.begin(), hashes.end());
   if (std::adjacent_find(hashes.begin(), hashes.end()) == hashes.end()) return;
-  std::map<std::string_view, size_t> first;  // of the keys that may come twice; views into `samples`
+  // Of the keys that may come twice; views into `samples`. No hash, as names may be made to collide.
+  std::map<std::string_view, size_t> first;
   for (size_t i = 0; i < samples.size(); ++i) {
     const auto [begin, end] = std::equal_range(hashes.begin(), hashes.end(), hash(samples[i]));
     if (end - begin < 2) continue;
@@ -57,6 +60,7 @@ void join_parts(std::vector<TarFile::Sample>& samples) {
 
 class Reader {
  public:
+  using Link = TarFile::Link;
   explicit Reader(std::string_view bytes) : bytes_(bytes), archive_(archive_read_new(), &archive_read_free) {}
 
   /// Fills `members`; the reason when the archive cannot be read to its end.
@@ -68,7 +72,7 @@ class Reader {
       archive_entry* entry = nullptr;
       const int code = archive_read_next_header(archive_.get(), &entry);
       if (code == ARCHIVE_EOF) return {};
-      if (code != ARCHIVE_OK && code != ARCHIVE_WARN) return reason();
+      if (code != ARCHIVE_OK && code != ARCHIVE_WARN) return is_behind_end() ? "" : reason();
       if (members.size() >= kMostMembers) return "it has more than 2^24 members";
       const bool link = archive_entry_filetype(entry) == AE_IFLNK || archive_entry_hardlink(entry) != nullptr;
       if (archive_entry_filetype(entry) != AE_IFREG && !link) continue;
@@ -81,10 +85,25 @@ class Reader {
     }
   }
 
-  /// Members that are links, and the names of what they point to.
-  const std::vector<std::pair<size_t, std::string>>& links() const { return links_; }
+  const std::vector<Link>& links() const { return links_; }
+  bool joined() const { return joined_; }
 
  private:
+  /// Takes where a member's bytes lie. What stands before them, behind the member before, is headers or an end mark.
+  void note_end(size_t begin, size_t end) {
+    joined_ = joined_ || (ended_ > 0 && has_end_mark(ended_, begin));
+    ended_ = (std::max(end, begin + 1) + kBlock - 1) / kBlock * kBlock;
+  }
+  bool has_end_mark(size_t begin, size_t end) const {
+    for (size_t at = begin; at < end && bytes_.size() - std::min(at, bytes_.size()) >= kBlock; at += kBlock)
+      if (bytes_.substr(at, kBlock).find_first_not_of('\0') == std::string_view::npos) return true;
+    return false;
+  }
+  /// Whether an end mark follows the last member, and no archive behind it.
+  bool is_behind_end() const {
+    return ended_ > 0 && has_end_mark(ended_, bytes_.size()) && bytes_.find("ustar", ended_) == std::string::npos;
+  }
+
   std::string reason() const {
     const char* text = archive_error_string(archive_.get());
     return text != nullptr ? text : "it is not understood";
@@ -102,8 +121,10 @@ class Reader {
     if (key_end(member.name) == member.name.size()) return;
     const char *hard = archive_entry_hardlink(entry), *soft = archive_entry_symlink(entry);
     const auto beside = std::filesystem::path(member.name).parent_path() / (soft != nullptr ? soft : "");
-    links_.emplace_back(members.size(), plain_name(hard != nullptr ? hard : beside.lexically_normal().string()));
-    member.fault = "is a link to '" + links_.back().second + "', which is not in the archive";
+    links_.push_back(
+        {members.size(), plain_name(hard != nullptr ? hard : beside.lexically_normal().string()), hard != nullptr});
+    member.fault = "is a link to '" + links_.back().target + "', which is not in the archive";
+    note_end(member.offset, member.offset);
     members.push_back(std::move(member));
   }
 
@@ -113,6 +134,7 @@ class Reader {
     member.fault = archive_entry_sparse_count(entry) > 0 ? "is sparse, which is not read" : place(member);
     if (!member.fault.empty()) member.size = 0;
     member.from = member.offset;
+    note_end(member.offset, member.offset + member.size);
     members.push_back(std::move(member));
   }
 
@@ -133,7 +155,9 @@ class Reader {
   }
 
   std::string_view bytes_;
-  std::vector<std::pair<size_t, std::string>> links_;
+  std::vector<Link> links_;
+  size_t ended_ = 0;     // the block behind the last member
+  bool joined_ = false;  // members stand behind an archive's end mark
   std::unique_ptr<archive, decltype(&archive_read_free)> archive_;
 };
 
@@ -152,29 +176,59 @@ Result<std::shared_ptr<const TarFile>> TarFile::open(const std::string& path) {
   Reader reader(bytes);
   tar->fault_ = reader.run(tar->members_);
   tar->file_->forget(0, bytes.size());
-  tar->by_name_.resize(tar->members_.size());
-  std::iota(tar->by_name_.begin(), tar->by_name_.end(), 0U);
-  std::sort(tar->by_name_.begin(), tar->by_name_.end(), [&](uint32_t a, uint32_t b) {
-    const int order = tar->members_[a].name.compare(tar->members_[b].name);
+  tar->joined_ = reader.joined();
+  tar->sort_names();
+  tar->resolve(reader.links());
+  return std::shared_ptr<const TarFile>(std::move(tar));
+}
+
+void TarFile::sort_names() {
+  by_name_.resize(members_.size());
+  std::iota(by_name_.begin(), by_name_.end(), 0U);
+  std::sort(by_name_.begin(), by_name_.end(), [&](uint32_t a, uint32_t b) {
+    const int order = members_[a].name.compare(members_[b].name);
     return order != 0 ? order < 0 : a < b;
   });
-  for (const auto& [link, target] : reader.links())
-    if (const Member* found = tar->find(target); found != nullptr && found->fault.empty()) {
-      Member& member = tar->members_[link];
-      member.from = found->from;
-      member.size = found->size;
-      member.fault.clear();
+}
+
+void TarFile::resolve(const std::vector<Link>& links) {
+  for (int hop = 0; hop < kMostHops; ++hop)
+    for (const Link& link : links) {
+      Member& member = members_[link.member];
+      const Member* target = last_of(link.target, link.hard ? link.member : members_.size());
+      if (member.fault.empty() || target == nullptr || target == &member) continue;
+      if (target->fault.empty()) std::tie(member.from, member.size) = std::pair(target->from, target->size);
+      member.fault = target->fault.empty() ? "" : "is a link to '" + link.target + "', which " + target->fault;
     }
-  return std::shared_ptr<const TarFile>(std::move(tar));
+  // Links to folders are of no sample.
+  std::vector<bool> gone(members_.size());
+  for (const Link& link : links) {
+    const std::string folder = link.target + "/";
+    const auto below = std::lower_bound(by_name_.begin(), by_name_.end(), folder,
+                                        [&](uint32_t i, const std::string& name) { return members_[i].name < name; });
+    gone[link.member] =
+        !members_[link.member].fault.empty() && below != by_name_.end() && members_[*below].name.starts_with(folder);
+  }
+  if (std::find(gone.begin(), gone.end(), true) == gone.end()) return;
+  size_t kept = 0;
+  for (size_t i = 0; i < members_.size(); ++i)
+    if (!gone[i] && kept++ != i) members_[kept - 1] = std::move(members_[i]);
+  members_.resize(kept);
+  sort_names();
+}
+
+const TarFile::Member* TarFile::last_of(std::string_view name, size_t before) const {
+  const auto behind = std::upper_bound(by_name_.begin(), by_name_.end(), name, [&](std::string_view n, uint32_t i) {
+    return n != members_[i].name ? n < members_[i].name : before <= i;
+  });
+  if (behind == by_name_.begin()) return nullptr;
+  const Member& last = members_[*std::prev(behind)];
+  return last.name == name ? &last : nullptr;
 }
 
 const TarFile::Member* TarFile::find(std::string_view name) const {
   while (name.starts_with("./")) name.remove_prefix(2);
-  const auto behind = std::upper_bound(by_name_.begin(), by_name_.end(), name,
-                                       [&](std::string_view n, uint32_t i) { return n < members_[i].name; });
-  if (behind == by_name_.begin()) return nullptr;
-  const Member& last = members_[*std::prev(behind)];
-  return last.name == name ? &last : nullptr;
+  return last_of(name, members_.size());
 }
 
 std::string_view TarFile::key_of(size_t member) const {

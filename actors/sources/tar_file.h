@@ -13,9 +13,9 @@
 namespace troupe {
 
 /// An uncompressed tar archive, or several behind each other, mapped: its regular members by name and in order, and
-/// links, whose bytes are those of the member that they point to. Immutable and thread-safe. Folders and devices are
-/// left out. Cost of opening: one look at each member's header; of reading a member: nothing
-/// but its pages.
+/// links whose names have an ending, with the bytes of the member that they point to. Immutable and thread-safe.
+/// Folders, links to them and devices are left out, and so is what follows an archive's end mark and is no archive.
+/// Cost of opening: one look at each member's header; of reading a member: nothing but its pages.
 class TarFile {
  public:
   struct Member {
@@ -33,6 +33,13 @@ class TarFile {
     bool apart = false;           // members of other samples lie between its own
   };
 
+  /// A member whose bytes are another's.
+  struct Link {
+    size_t member;
+    std::string target;  // a member's name
+    bool hard;           // of one before it
+  };
+
   /// Whether the bytes begin as a tar archive does.
   static bool is_tar(std::string_view bytes);
   /// NotFound, or InvalidArgument with path and reason: compressed, or no tar at all.
@@ -41,6 +48,8 @@ class TarFile {
   const std::vector<Member>& members() const { return members_; }
   /// Why the archive cannot be read behind its last member; empty: it was read to its end.
   const std::string& fault() const { return fault_; }
+  /// Whether members stand behind an archive's end mark.
+  bool joined() const { return joined_; }
   /// The last member of that name, as unpacking would leave it; null when there is none.
   const Member* find(std::string_view name) const;
   std::string_view bytes(const Member& member) const { return file_->bytes().substr(member.from, member.size); }
@@ -52,11 +61,16 @@ class TarFile {
 
  private:
   TarFile() = default;
+  void sort_names();
+  void resolve(const std::vector<Link>& links);
+  /// The last one of that name among the first `before` members; null when there is none.
+  const Member* last_of(std::string_view name, size_t before) const;
   /// Empty: the member is of no sample.
   std::string_view key_of(size_t member) const;
   std::shared_ptr<const MappedFile> file_;  // shared: members outlive the archive object
   std::vector<Member> members_;
   std::string fault_;
+  bool joined_ = false;
   std::vector<uint32_t> by_name_;  // positions in members_, by name and then as they come
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 
 #include "base/config/dataset_info.h"
 #include "base/config/scalars.h"
@@ -12,6 +13,7 @@ namespace {
 const std::vector<std::string> kColumns{"turns",  "role",    "content", "images",        "videos",
                                         "fps",    "system",  "id",      "question",      "input",
                                         "answer", "history", "weight",  "record_weight", "ignored"};
+const std::vector<std::string> kTurnKeys{"from", "value", "role", "content"};  // by which a turn is known
 const std::vector<std::string> kSpeakers{"user", "assistant", "system", "tool"};
 
 void read_take(const Section& s, DataSource& source) {
@@ -58,6 +60,23 @@ std::map<std::string, std::string> read_words(const Section& s, const std::strin
   return out;
 }
 
+/// Keys that mean nothing can mean nothing else, and turns need theirs.
+void check_ignored(const Section& columns, const std::map<std::string, std::string>& named) {
+  const auto found = named.find("ignored");
+  if (found == named.end()) return;
+  std::istringstream keys(found->second);
+  for (std::string key; std::getline(keys, key, ',');) {
+    key.erase(0, key.find_first_not_of(' '));
+    key.erase(key.find_last_not_of(' ') + 1);
+    if (std::find(kTurnKeys.begin(), kTurnKeys.end(), key) != kTurnKeys.end())
+      columns.bad_value("ignored", "'" + key + "'",
+                        "other keys than " + join_words(kTurnKeys) + ", of which columns role and content name others");
+    for (const auto& [name, of] : named)
+      if (name != "ignored" && of == key)
+        columns.bad_value("ignored", "'" + key + "'", "keys that no column names; " + name + " names it");
+  }
+}
+
 RecordSpelling read_spelling(const Section& s) {
   RecordSpelling out;
   const Section columns = s.present() ? s.section("columns") : s;
@@ -70,6 +89,7 @@ RecordSpelling read_spelling(const Section& s) {
                         name == "ignored" ? "keys, with commas between" : "the key that turns keep it under");
     out.columns[name] = key;
   }
+  check_ignored(columns, out.columns);
   const Section roles = s.present() ? s.section("roles") : s;
   for (auto& [word, speaker] : read_words(s, "roles", join_words(kSpeakers), /*may_be_empty=*/false)) {
     if (std::find(kSpeakers.begin(), kSpeakers.end(), speaker) == kSpeakers.end())
@@ -121,7 +141,8 @@ void read_entry(const Section& entry, const RecordSpelling& shared, const std::s
     if (path.filename() == "dataset_info.json")
       return entry.bad_value("path", "'" + source.path + "'",
                              "datasets: [NAMES] beside it, which says which of its entries are meant");
-    if (path.filename().string().find_first_of("*?{") != std::string::npos && !std::filesystem::exists(path))
+    std::error_code failed;
+    if (path.filename().string().find_first_of("*?{[") != std::string::npos && !std::filesystem::exists(path, failed))
       return entry.bad_value("path", "'" + source.path + "'", "one file; several are sources of their own");
     if (!root_given) source.image_root = path.parent_path().string();
     out.push_back(std::move(source));

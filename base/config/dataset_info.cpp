@@ -27,6 +27,9 @@ const std::vector<std::string> kUnreadTags{"observation_tag", "function_tag"};
 const std::vector<std::string> kKnownKeys{"file_name", "formatting", "columns", "tags",  "num_samples",
                                           "ranking",   "split",      "folder",  "subset"};
 
+/// Where LLaMA-Factory looks before file_name.
+const std::vector<std::string> kElsewhere{"hf_hub_url", "ms_hub_url", "om_hub_url", "script_url", "cloud_file_name"};
+
 /// What an entry without columns means, by its formatting.
 const std::map<std::string, std::string> kAlpaca{{"question", "instruction"}, {"input", "input"}, {"answer", "output"}};
 const std::map<std::string, std::string> kSharegpt{{"turns", "conversations"}};
@@ -99,12 +102,12 @@ Status read_tags(const Json& tags, RecordSpelling& spelling) {
 Result<DataSource> read_dataset(const Json& entry, const fs::path& folder) {
   if (!entry.is_object()) return invalid_argument("is no object");
   for (const auto& [key, value] : entry.items()) {
-    if ((key.ends_with("_url") || key == "cloud_file_name") && !value.is_null())
+    if (std::find(kElsewhere.begin(), kElsewhere.end(), key) != kElsewhere.end() && !value.is_null() && value != "")
       return invalid_argument("lies elsewhere (key '" + key + "'" +
                               (entry.contains("file_name") ? ", which LLaMA-Factory takes before file_name" : "") +
                               "); valid: file_name of the downloaded file, without the key");
-    const bool known = std::find(kKnownKeys.begin(), kKnownKeys.end(), key) != kKnownKeys.end() ||
-                       key.ends_with("_url") || key == "cloud_file_name";
+    const bool known =
+        std::find(kKnownKeys.begin(), kKnownKeys.end(), key) != kKnownKeys.end() || key.ends_with("_url");
     if (!known) return invalid_argument("has key '" + key + "', which is not known; valid: " + join_words(kKnownKeys));
   }
   if (!entry.contains("file_name") || !entry["file_name"].is_string()) return invalid_argument("has no file_name");

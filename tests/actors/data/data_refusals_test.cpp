@@ -90,7 +90,7 @@ TEST_CASE("A source that gives no sample beside others that do is refused, unles
   SampleIndex index = index_of(4);
   CHECK(reasons(spec, index) ==
         Reasons{"key 'data.sources[1].path': 'none.json' gives no sample; valid: a file with records that can be used, "
-                "of which 'take' leaves some"});
+                "of which 'take' and data.max_sample_tokens leave some"});
   index.bad.push_back({"none.json", 1, 0, "x", "why"});
   CHECK(reasons(spec, index).size() == 1);
   CHECK(reasons(spec, index)[0].find("records cannot be used") != std::string::npos);

@@ -8,6 +8,7 @@
 
 #include "actors/data/block_cache.h"
 #include "actors/data/record_blocks.h"
+#include "actors/data/source_doubts.h"
 #include "tests/actors/data/index_data.h"
 
 // Building an index with what earlier runs left in a cache: what is read again, and that it changes nothing.
@@ -104,12 +105,17 @@ TEST_CASE(
     REQUIRE(build_sample_index(data.spec, {source}, data.model, fixture::model_config(), data.run).ok());
     return said;
   };
-  const std::vector<std::string> misspelt{": no record has the key 'sistem', which columns name for 'system'"};
+  const std::vector<std::string> misspelt{
+      ": no record that is read has anything under 'sistem', which columns name for 'system'"};
   CHECK(doubts({{"system", "sistem"}}) == misspelt);
+  CHECK(data.last.cached_blocks == 0);
   CHECK(doubts({{"system", "sistem"}}) == misspelt);
-  const std::vector<std::string> left{": records have 'system', which the columns of the source leave out"};
+  CHECK(data.last.cached_blocks == data.last.blocks);
+  const std::vector<std::string> left{
+      ": records have something under 'system', which the columns of the source leave out"};
   CHECK(doubts({{"system", ""}}) == left);
   CHECK(doubts({{"system", ""}, {"ignored", "system, other"}}).empty());
+  CHECK(doubts({{"answer", "output"}, {"question", "instruction"}, {"turns", ""}}).empty());
   CHECK(doubts({{"system", "system"}, {"history", "history"}, {"id", ""}}).empty());
 }
 
@@ -121,7 +127,27 @@ TEST_CASE("A file that is a source twice is doubted, under another name too") {
   CHECK(data.warnings.empty());
   data.index({file, other, data.scratch.path("link.jsonl")});
   REQUIRE(data.warnings.size() == 1);
-  CHECK(data.warnings[0].find("link.jsonl is a source twice") != std::string::npos);
+  CHECK(data.warnings[0].find("link.jsonl is a source more than once") != std::string::npos);
+}
+
+TEST_CASE("A column that several sources name is doubted only where none of them has it, and files of both kinds are") {
+  const auto source = [](const std::string& path, std::map<std::string, std::string> columns) {
+    DataSource s{path, "", 1, -1};
+    s.spelling.columns = std::move(columns);
+    return s;
+  };
+  const std::vector<DataSource> two{source("a", {{"id", "key"}, {"input", "x"}}), source("b", {{"input", "x"}})};
+  const std::string key = "no record that is read has anything under 'key', which columns name for 'id'",
+                    x = "no record that is read has anything under 'x', which columns name for 'input'";
+  CHECK(column_doubts(two, {{0, true}, {0, true}}) == std::vector{"a: " + key, "a and 1 more: " + x});
+  CHECK(column_doubts(two, {{0, true}, {1, true}}) == std::vector{"a: " + key});
+  CHECK(column_doubts(two, {{1, true}, {0, false}}) == std::vector{"a: " + x});
+  CHECK(
+      column_doubts({source("a", {{"answer", ""}})}, {{1, true}}) ==
+      std::vector<std::string>{"a: records have something under 'output', 'response', which the columns of the source "
+                               "leave out"});
+  CHECK(shared_doubts(two, {source("c", {}), source("b", {})}) ==
+        std::vector<std::string>{"b is trained on and evaluated on; valid: files of their own, or eval.split"});
 }
 
 TEST_CASE("Of a file that grew only what was added is read") {

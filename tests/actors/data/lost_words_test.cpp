@@ -131,6 +131,9 @@ TEST_CASE("Marks of other programs are refused where they would change what is l
   for (const std::string mark : {R"(, "train": false)", R"(, "trainable": 0)", R"(, "training": false)",
                                  R"(, "mask": true)", R"(, "masked": 1)", R"(, "loss_mask": 0)", R"(, "train": "no")"})
     CHECK(says(marked("", mark), "and is not read; 'loss' says what an answer counts"));
+  for (const std::string mark :
+       {R"(, "ignore": false)", R"(, "mask": 0)", R"(, "mask": true)", R"(, "no_train": false)"})
+    CHECK(good(marked(mark, "")).turns.size() == 2);
   for (const std::string mark : {R"(, "train": true)", R"(, "trainable": 1)", R"(, "mask": false)", R"(, "masked": 0)",
                                  R"(, "loss_mask": 1)", R"(, "train": null)"})
     CHECK(good(marked("", mark)).turns[1].weight == 1);
@@ -169,7 +172,8 @@ TEST_CASE("Keys that the spec ignores mean nothing, whatever they mean without i
       good(R"({"image": "a.png", "system": "S", "query": "q", "response": "a"})", ignoring("image, system"));
   CHECK(plain.images.empty());
   CHECK(plain.turns.size() == 2);
-  CHECK(good(marked("", R"(, "loss": false)"), ignoring("loss")).turns[1].weight == 1);
+  CHECK(good(R"({"loss": 2.31, "query": "q", "response": "a"})", ignoring("loss")).turns[1].weight == 1);
+  CHECK(good(marked("", R"(, "loss": false)"), ignoring("loss")).turns[1].weight == 0);  // what turns say is read
   CHECK(good(R"({"messages": [], "conversations": [{"from": "human", "value": "q"}, {"from": "gpt", "value": "a"}]})",
              ignoring("messages"))
             .turns.size() == 2);

@@ -85,16 +85,23 @@ TEST_CASE(
   CHECK(says(asked(R"({"type": "image_url", "image_url": {"url": "a.png", )" + crop + "}}"), "with 'crop'"));
   CHECK(says(asked(R"({"type": "image"})", R"("images": [{"path": "a.png", )" + crop + "}], "), "with 'crop'"));
   CHECK(says(asked(R"({"type": "video", "video": "a.mp4", "segment": [0, 1]})"), "has a video with 'segment'"));
-  CHECK(says(asked(R"({"type": "video_url", "video_url": {"url": "a.mp4", "start": 0}})"), "has a video with 'start'"));
+  CHECK(says(asked(R"({"type": "video_url", "video_url": {"url": "a.mp4", "start": 1}})"), "has a video with 'start'"));
   CHECK(says(asked(R"({"type": "video"})", R"("videos": [{"path": "a.mp4", "end": 3}], )"), "has a video with 'end'"));
   CHECK(says(asked(R"({"type": "video"})", R"("videos": ["a.mp4"], "max_frames": 4, )"), "'max_frames' stands beside"));
   const std::string described =
-      R"("detail": "high", "width": 4, "height": 4, "mime_type": "image/png", "crop": null, "box": [])";
+      R"("detail": "high", "width": 4, "mime_type": "image/png", "crop": null, "box": [], "flip": false, "rotation": 0,
+         "caption": "A cat.", "cache_control": {"type": "x"}, "total_frames": 8, "license": {"start": 3}, "page": 2)";
   CHECK(good(asked(R"({"type": "image_url", "image_url": {"url": "a.png", )" + described + "}}")).images.size() == 1);
   CHECK(
       good(asked(R"({"type": "image", "image": "a.png", )" + crop + "}"), {{{"ignored", "crop"}}, {}}).images.size() ==
       1);
   CHECK(good(asked(R"({"type": "video_url", "video_url": {"url": "a.mp4"}, "fps": 2, "id": 7})")).videos[0].fps == 2);
+  const std::string inner = R"({"type": "video_url", "video_url": {"url": "a.mp4", "fps": 2)";
+  CHECK(good(asked(inner + "}}")).videos[0].fps == 2);
+  CHECK(good(asked(inner + R"(}, "fps": 2})")).videos[0].fps == 2);
+  CHECK(says(asked(inner + R"(, "start": 3}})"), "has a video with 'start'"));
+  CHECK(says(asked(inner + R"(}, "fps": 3})"), "'fps' is said twice, and they differ"));
+  CHECK(good(asked(inner + R"(}, "fps": 3})"), {{{"ignored", "fps"}}, {}}).videos[0].fps == 0);
 }
 
 TEST_CASE("Numbers of parts must be those in which the record's images are taken") {
@@ -105,10 +112,15 @@ TEST_CASE("Numbers of parts must be those in which the record's images are taken
                  R"("images": ["a.png", "b.png"], )");
   };
   CHECK(good(numbered(0, 1)).turns[0].text == "<image>and<image>");
-  CHECK(says(numbered(1, 0),
-             "has a part of type 'image' whose 'index' is 1, but images are taken from the record's "
-             "list in their order, and this is number 0 counted from 0"));
-  CHECK(says(numbered(0, 0), "whose 'index' is 0, but"));
+  CHECK(good(numbered(1, 2)).images.size() == 2);
+  CHECK(says(numbered(1, 0), "has a part of type 'image' whose 'index' is 0 behind one of 1.0, but images are taken "));
+  CHECK(says(numbered(0, 0), "whose 'index' is 0 behind one of 0.0"));
+  CHECK(good(numbered(1, 0), {{{"ignored", "index"}}, {}}).images.size() == 2);
+  const std::string turn = R"([{"type": "image", "index": 1}]}, {"role": "assistant", "content": "a"})";
+  CHECK(says(
+      R"({"images": ["a.png", "b.png"], "messages": [{"role": "user", "content": )" + turn +
+          R"(, {"role": "user", "content": [{"type": "image", "index": 0}]}, {"role": "assistant", "content": "b"}]})",
+      "turn 3 has a part of type 'image' whose 'index' is 0 behind"));
   CHECK(good(asked(R"({"type": "image", "image": "a.png", "index": 5})")).images.size() == 1);
 }
 

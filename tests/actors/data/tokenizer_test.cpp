@@ -142,7 +142,7 @@ TEST_CASE("Tokens that tokenizer_config.json adds must be those of tokenizer.jso
   std::filesystem::copy(fixture::path("model/tokenizer.json"), scratch.path("tokenizer.json"));
   const auto added = fixture::json("model/tokenizer.json").at("added_tokens").at(0);
   const auto refused = [&](const std::string& id, const std::string& spelling, bool special) {
-    const nlohmann::json token{{"content", spelling}, {"special", special}};
+    const nlohmann::json token{{"content", spelling}, {"special", special}, {"lstrip", false}};
     scratch.write("tokenizer_config.json", nlohmann::json{{"added_tokens_decoder", {{id, token}}}}.dump());
     const auto tokenizer = Tokenizer::load(scratch.path("."));
     return tokenizer.ok() ? "" : tokenizer.error().message;
@@ -153,8 +153,13 @@ TEST_CASE("Tokens that tokenizer_config.json adds must be those of tokenizer.jso
   CHECK(refused(id, spelling, special).empty());
   CHECK(refused("9999", "<zz>", false).find("has '<zz>' as number 9999, which is no added token of tokenizer.json") !=
         std::string::npos);
+  scratch.write("tokenizer_config.json", R"({"added_tokens_decoder": {"5": "x"}})");
+  const auto odd = Tokenizer::load(scratch.path("."));
+  REQUIRE_FALSE(odd.ok());
+  CHECK(odd.error().message.find("tokenizer_config.json: added_tokens_decoder is no object") != std::string::npos);
   CHECK(refused("9999", spelling, special).find("; tokenizer.json has it as number " + id) != std::string::npos);
-  CHECK(refused(id, spelling, !special).find(special ? ", not special;" : ", special;") != std::string::npos);
+  CHECK(refused(id, spelling, !special).find(special ? "with special false;" : "with special true;") !=
+        std::string::npos);
 }
 
 }  // namespace

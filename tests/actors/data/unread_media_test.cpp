@@ -119,12 +119,15 @@ TEST_CASE("Files that a text-only record holds under any word for them, and soun
   CHECK(says(beside("media", R"([{"type": "image", "path": "a.png"}])"), "key 'media' names pictures"));
   CHECK(says(beside("attachments", R"([{"path": "a.mp4"}])"), "key 'attachments' names videos"));
   CHECK(says(
-      R"({"messages": [{"role": "user", "content": "q", "files": ["a.png"]}, {"role": "assistant", "content": "a"}]})",
-      "turn 1: key 'files' names pictures"));
-  for (const std::string key : {"audio_path", "wav", "sound", "clip_of_speech", "speech"})
+      R"({"messages": [{"role": "user", "content": "q", "media": ["a.png"]}, {"role": "assistant", "content": "a"}]})",
+      "turn 1: key 'media' names pictures"));
+  for (const std::string key : {"audio_path", "wav", "sound", "voice_file", "speech"})
     CHECK(says(beside(key, R"("a.wav")"), "key '" + key + "' names sound, which is not read"));
   CHECK(says(beside("voices", R"({"audio": {"path": "a.mp3"}})"), "names sound"));
   CHECK(good(beside("speech", R"("formal")")).images.empty());
+  CHECK(good(beside("source", R"("episode.mp3")")).images.empty());
+  CHECK(good(beside("framework", R"("logo.pn")")).images.empty());
+  CHECK(says(beside("framework", R"("logo.png")"), "use 'image' or 'images'"));
   CHECK(good(beside("attachments", R"(["a.txt"])")).images.empty());
 }
 

@@ -246,7 +246,7 @@ TEST_CASE("A table with commas between is refused as one, and JSON under its nam
   const auto refused = build_sample_index(data.spec, {source}, fixture::path("model"), fixture::model_config());
   REQUIRE_FALSE(refused.ok());
   CHECK(has(refused.error().message, "a table of values with commas or tabs between"));
-  data.scratch.write("records.csv", R"( {"query": "q", "response": "a"})");
+  data.scratch.write("records.csv", "\xEF\xBB\xBF" + std::string(R"( {"query": "q", "response": "a"})"));
   CHECK(build_sample_index(data.spec, {source}, fixture::path("model"), fixture::model_config()).ok());
 }
 
@@ -264,11 +264,39 @@ TEST_CASE("Records whose image_root is an archive") {
 TEST_CASE("Pictures of a shard that are links are trained, and broken links and linked records are refused by name") {
   Data data;
   const auto index = data.index(std::string(TROUPE_SHARDS) + "/links.tar", "");
-  CHECK(index.samples.size() == 4);
+  CHECK(index.samples.size() == 5);
   for (const auto& sample : index.samples) CHECK(SampleView(sample).images.size() == 1);
-  REQUIRE(index.bad.size() == 2);
+  REQUIRE(index.bad.size() == 3);
   CHECK(has(index.bad[0].reason, "'x/004.png' is a link to '../elsewhere.png', which is not in the archive"));
-  CHECK(has(index.bad[1].reason, "member 'x/005.json' is a link; valid: a file that holds the turns"));
+  CHECK(has(index.bad[1].reason, "'x/007.png' is a link to 'x/004.png', which is a link"));
+  CHECK(has(index.bad[2].reason, "member 'x/005.json' is a link; valid: a file that holds the turns"));
+}
+
+TEST_CASE("Shards that are joined are one source, and a key that two of them have is said") {
+  Data data;
+  const std::string one = fixture::contents(std::string(TROUPE_SHARDS) + "/shard.tar"),
+                    other = fixture::contents(std::string(TROUPE_SHARDS) + "/again.tar"),
+                    hidden = fixture::contents(std::string(TROUPE_SHARDS) + "/links.tar");
+  const auto twice = data.index(data.scratch.write("twice.tar", one + one), "");
+  CHECK(twice.samples.size() == 0);
+  REQUIRE_FALSE(twice.bad.empty());
+  CHECK(has(twice.bad[0].reason, "or two of the archives that are joined here have its key"));
+  const auto alone = data.index(std::string(TROUPE_SHARDS) + "/links.tar", "");
+  const auto joined = data.index(data.scratch.write("joined.tar", other + hidden), "");
+  REQUIRE(joined.samples.size() == alone.samples.size());
+  for (size_t i = 0; i < alone.samples.size(); ++i) {
+    const SampleView a = alone.samples[i], b = joined.samples[i];
+    CHECK(a.id == b.id);
+    CHECK(a.tokens == b.tokens);
+    CHECK(b.byte_offset == a.byte_offset + static_cast<int64_t>(other.size()));
+  }
+}
+
+TEST_CASE("Marks that leave answers out are seen in rows too") {
+  for (const char* key : {"train", "label"}) {
+    const std::set<std::string> keys = known_keys({});
+    CHECK(keys.count(key) == 1);
+  }
 }
 
 }  // namespace

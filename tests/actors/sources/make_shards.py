@@ -84,9 +84,20 @@ def main():
                                    ("x/002.png", tarfile.SYMTYPE, "../x/003.png"), ("x/003.json", None, ""), ("x/003.png", None, ""),
                                    ("x/004.json", None, ""), ("x/004.png", tarfile.SYMTYPE, "../../elsewhere.png"),
                                    ("x/005.json", tarfile.LNKTYPE, "x/000.json"), ("x/005.png", tarfile.SYMTYPE, "005.png"),
-                                   ("x/latest", tarfile.SYMTYPE, "x")):
+                                   ("x/latest", tarfile.SYMTYPE, "x"), ("x/latest.v2", tarfile.SYMTYPE, "../x"),
+                                   ("x/006.json", None, ""), ("x/006.png", tarfile.SYMTYPE, "002.png"),
+                                   ("x/007.json", None, ""), ("x/007.png", tarfile.SYMTYPE, "004.png")):
             if kind is None:
                 add(tar, name, plain if name.endswith("json") else picture)
+                continue
+            link = tarfile.TarInfo(name)
+            link.type, link.linkname = kind, target
+            tar.addfile(link)
+    with tarfile.open(out / "again.tar", "w") as tar:
+        for name, data, kind, target in (("a.txt", b"old", None, ""), ("first.txt", b"", tarfile.LNKTYPE, "a.txt"), ("a.txt", b"new", None, ""),
+                                         ("second.txt", b"", tarfile.LNKTYPE, "a.txt"), ("soft.txt", b"", tarfile.SYMTYPE, "a.txt")):
+            if kind is None:
+                add(tar, name, data)
                 continue
             link = tarfile.TarInfo(name)
             link.type, link.linkname = kind, target

@@ -44,7 +44,19 @@ TEST_CASE("A link holds what it points to where that is in the archive, and else
   CHECK((*tar)->find("x/004.png")->fault == "is a link to '../elsewhere.png', which is not in the archive");
   CHECK((*tar)->find("x/005.png")->fault == "is a link to 'x/005.png', which is not in the archive");
   CHECK((*tar)->find("x/latest") == nullptr);
-  CHECK((*tar)->samples().size() == 6);
+  CHECK((*tar)->find("x/latest.v2") == nullptr);  // points to a folder
+  CHECK((*tar)->bytes(*(*tar)->find("x/006.png")) == picture);
+  CHECK((*tar)->find("x/007.png")->fault ==
+        "is a link to 'x/004.png', which is a link to '../elsewhere.png', which is not in the archive");
+  CHECK((*tar)->samples().size() == 8);
+}
+
+TEST_CASE("A hard link holds the member before it, where a later one has the same name") {
+  const auto tar = TarFile::open(shard("again.tar"));
+  REQUIRE(tar.ok());
+  CHECK((*tar)->bytes(*(*tar)->find("first.txt")) == "old");
+  CHECK((*tar)->bytes(*(*tar)->find("second.txt")) == "new");
+  CHECK((*tar)->bytes(*(*tar)->find("soft.txt")) == "new");
 }
 
 TEST_CASE("Neighbouring members with one key are a sample") {
@@ -85,17 +97,30 @@ TEST_CASE("Members with one key are one sample wherever they lie, and hidden one
     }
 }
 
-TEST_CASE("Archives written behind each other are read as one, and anything else behind the end is refused") {
+TEST_CASE(
+    "Archives written behind each other are read as one, one that cannot be read is a fault, and other bytes behind "
+    "the end are left out") {
   const fixture::Scratch scratch;
   const std::string one = fixture::contents(shard("gnu.tar"));
   const auto alone = TarFile::open(shard("gnu.tar")), twice = TarFile::open(scratch.write("twice.tar", one + one));
   REQUIRE((alone.ok() && twice.ok()));
   CHECK((*twice)->fault().empty());
   CHECK((*twice)->members().size() == 2 * (*alone)->members().size());
-  CHECK((*twice)->bytes((*twice)->members().back()) == (*alone)->bytes((*alone)->members().back()));
-  const auto more = TarFile::open(scratch.write("more.tar", one + std::string(700, 'x')));
-  REQUIRE(more.ok());
-  CHECK_FALSE((*more)->fault().empty());
+  const size_t members = (*alone)->members().size();
+  CHECK_FALSE((*alone)->joined());
+  CHECK((*twice)->joined());
+  CHECK((*twice)->members()[members].name == "a.png");
+  CHECK((*twice)->bytes((*twice)->members()[members]) == fixture::contents(shard("picture.png")));
+  for (const std::string& tail :
+       {std::string("\n"), std::string(100, '\0'), std::string(1500, '\0'), std::string(1024, 'x')}) {
+    const auto more = TarFile::open(scratch.write("more.tar", one + tail));
+    REQUIRE(more.ok());
+    CHECK((*more)->fault().empty());
+    CHECK((*more)->members().size() == members);
+  }
+  const auto damaged = TarFile::open(scratch.write("damaged.tar", one + "x" + one));
+  REQUIRE(damaged.ok());
+  CHECK_FALSE((*damaged)->fault().empty());
 }
 
 TEST_CASE("Compressed, cut off and foreign files are refused with their reason") {

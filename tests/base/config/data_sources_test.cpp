@@ -30,6 +30,7 @@ constexpr const char* kInfo = R"({
            "columns": {"messages": "dialog", "images": "pics"}, "tags": {"role_tag": "who", "user_tag": "Q", "assistant_tag": "A"}},
   "plain": {"file_name": "sub/plain.json", "columns": {"prompt": "p", "response": "r"}},
   "hub": {"hf_hub_url": "a/b"},
+  "page": {"file_name": "x.json", "homepage_url": "http://x", "hf_hub_url": "", "columns": {"prompt": "p", "response": "r"}},
   "both": {"hf_hub_url": "a/b", "file_name": "x.json"},
   "pairs": {"file_name": "x.json", "ranking": true},
   "clips": {"file_name": "x.json", "columns": {"videos": "clips"}},
@@ -188,6 +189,12 @@ TEST_CASE("Paths that are no one file of records, and ignored keys in a list, ar
   says("path: \"shards/*.tar\"", "one file; several are sources of their own");
   says("path: \"shards/{000..009}.tar\"", "one file; several are sources of their own");
   says("path: a.json, columns: {ignored: [a, b]}", "keys in one text, with commas between");
+  says("path: a.json, columns: {ignored: \"label, from\"}", "other keys than from, value, role, content");
+  says("path: a.json, columns: {ignored: pic, images: pic}", "keys that no column names; images names it");
+  says("path: \"" + std::string(300, '*') + ".json\"", "one file; several are sources of their own");
+  CHECK(folder.parse("  sources: [{path: a.json, columns: {ignored: \"label, image\"}}]\n").ok());
+  folder.write("dataset_info.json", kInfo);
+  CHECK(folder.parse("  sources: [{path: dataset_info.json, datasets: page}]\n").ok());
   folder.write("odd{1}.json", "[]");
   CHECK(folder.parse("  sources: [{path: \"odd{1}.json\"}]\n").ok());
 }
