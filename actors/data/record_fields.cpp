@@ -177,10 +177,11 @@ Status read_image_list(const Json& value, const std::string& key, const RecordSp
   return {};
 }
 
-std::string unread_setting(const Json& object, const RecordSpelling& spelling, bool fps) {
+std::string unread_setting(const Json& object, const RecordSpelling& spelling) {
   for (const auto& [key, value] : object.items()) {
-    const bool read = fps && (key == "fps" || key == "sample_fps");
-    if (!read && sets_medium(key) && !says_nothing(value) && !named_by_spec(key, spelling)) return key;
+    // "do_sample_frames": what is done unless it says false.
+    const bool nothing = key.starts_with("do_") ? value == Json(true) || holds_nothing(value) : says_nothing(value);
+    if (sets_medium(key) && !nothing && !named_by_spec(key, spelling)) return key;
   }
   return {};
 }

@@ -106,7 +106,8 @@ std::span<const LossMark> loss_marks() {
 }
 
 bool sets_medium(std::string_view key) {
-  if (key == "total_frames" || key == "frame_count") return false;
+  for (const std::string_view other : {"fps", "sample_fps", "raw_fps", "total_frames", "frame_count"})
+    if (key == other) return false;  // read where there is a video, or what the file has
   constexpr std::array<std::string_view, 32> kWords{
       "crop",    "cropped", "bbox",       "box",     "boxes",  "rotate", "rotation", "flip",
       "mirror",  "resize",  "resized",    "scale",   "region", "roi",    "frame",    "frames",

@@ -22,7 +22,7 @@ Result<double> read_fps(const Json& value, const std::string& where) {
 
 /// What stands beside a video: the keys that are not read, and how many frames a second where it says so.
 Status read_beside(const Json& object, const std::string& where, const RecordSpelling& spelling, RecordVideo* video) {
-  if (const auto key = unread_setting(object, spelling, /*fps=*/true); !key.empty())
+  if (const auto key = unread_setting(object, spelling); !key.empty())
     return invalid_argument(where + " has a video with '" + key +
                             "', which is not read; valid: fps, or columns: {ignored: " + key + "}");
   const char* before = nullptr;

@@ -88,6 +88,9 @@ TEST_CASE(
   CHECK(says(asked(R"({"type": "video_url", "video_url": {"url": "a.mp4", "start": 1}})"), "has a video with 'start'"));
   CHECK(says(asked(R"({"type": "video"})", R"("videos": [{"path": "a.mp4", "end": 3}], )"), "has a video with 'end'"));
   CHECK(says(asked(R"({"type": "video"})", R"("videos": ["a.mp4"], "max_frames": 4, )"), "'max_frames' stands beside"));
+  CHECK(says(asked(R"({"type": "video", "video": "a.mp4", "do_sample_frames": false})"), "with 'do_sample_frames'"));
+  CHECK(good(asked(R"({"type": "video", "video": "a.mp4", "do_sample_frames": true, "raw_fps": 25})")).videos.size() ==
+        1);
   const std::string described =
       R"("detail": "high", "width": 4, "mime_type": "image/png", "crop": null, "box": [], "flip": false, "rotation": 0,
          "caption": "A cat.", "cache_control": {"type": "x"}, "total_frames": 8, "license": {"start": 3}, "page": 2)";
