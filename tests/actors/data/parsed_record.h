@@ -31,4 +31,10 @@ inline bool says(const std::string& json, const std::string& words) {
   return why.find(words) != std::string::npos;
 }
 
+/// A question and an answer with more keys each, and more of the record.
+inline std::string marked(const std::string& question, const std::string& answer, const std::string& keys = "") {
+  return "{" + keys + R"("messages": [{"role": "user", "content": "q")" + question +
+         R"(}, {"role": "assistant", "content": "a")" + answer + "}]}";
+}
+
 }  // namespace troupe::testing
