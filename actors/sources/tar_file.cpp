@@ -198,7 +198,8 @@ void TarFile::resolve(const std::vector<Link>& links) {
       const Member* target = last_of(link.target, link.hard ? link.member : members_.size());
       if (member.fault.empty() || target == nullptr || target == &member) continue;
       if (target->fault.empty()) std::tie(member.from, member.size) = std::pair(target->from, target->size);
-      member.fault = target->fault.empty() ? "" : "is a link to '" + link.target + "', which " + target->fault;
+      // Words of words would grow with each link of a chain.
+      member.fault = target->fault.empty() ? "" : "is a link to '" + link.target + "', which cannot be had itself";
     }
   // Links to folders are of no sample.
   std::vector<bool> gone(members_.size());

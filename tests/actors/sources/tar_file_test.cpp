@@ -46,8 +46,7 @@ TEST_CASE("A link holds what it points to where that is in the archive, and else
   CHECK((*tar)->find("x/latest") == nullptr);
   CHECK((*tar)->find("x/latest.v2") == nullptr);  // points to a folder
   CHECK((*tar)->bytes(*(*tar)->find("x/006.png")) == picture);
-  CHECK((*tar)->find("x/007.png")->fault ==
-        "is a link to 'x/004.png', which is a link to '../elsewhere.png', which is not in the archive");
+  CHECK((*tar)->find("x/007.png")->fault == "is a link to 'x/004.png', which cannot be had itself");
   CHECK((*tar)->samples().size() == 8);
 }
 
