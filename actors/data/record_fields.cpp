@@ -1,6 +1,7 @@
 #include "actors/data/record_fields.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <limits>
 
@@ -177,11 +178,16 @@ Status read_image_list(const Json& value, const std::string& key, const RecordSp
   return {};
 }
 
-std::string unread_setting(const Json& object, const RecordSpelling& spelling) {
+std::string unread_setting(const Json& object, const RecordSpelling& spelling, int levels) {
+  constexpr std::array<std::string_view, 5> kDone{"do_resize", "do_rescale", "do_normalize", "do_convert_rgb",
+                                                  "do_sample_frames"};  // unless they say false
+  constexpr std::array<std::string_view, 5> kAbout{"exif", "meta", "metadata", "info", "license"};
   for (const auto& [key, value] : object.items()) {
-    // "do_sample_frames": what is done unless it says false.
-    const bool nothing = key.starts_with("do_") ? value == Json(true) || holds_nothing(value) : says_nothing(value);
-    if (sets_medium(key) && !nothing && !named_by_spec(key, spelling)) return key;
+    if (named_by_spec(key, spelling)) continue;
+    const bool done = std::ranges::find(kDone, key) != kDone.end();
+    if (done ? value != Json(true) && !holds_nothing(value) : sets_medium(key) && !says_nothing(value)) return key;
+    if (!value.is_object() || levels == 0 || std::ranges::find(kAbout, key) != kAbout.end()) continue;
+    if (auto below = unread_setting(value, spelling, levels - 1); !below.empty()) return below;
   }
   return {};
 }

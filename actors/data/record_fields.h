@@ -58,8 +58,8 @@ Status read_image_list(const Json& value, const std::string& key, const RecordSp
 /// `where`.
 Status refuse_image_settings(const Json& object, const std::string& where, const RecordSpelling& spelling);
 /// The first key of an image's or a video's object that holds something and speaks of how it is to be seen
-/// (sets_medium); empty: there is none.
-std::string unread_setting(const Json& object, const RecordSpelling& spelling);
+/// (sets_medium), or of one in it; empty: there is none.
+std::string unread_setting(const Json& object, const RecordSpelling& spelling, int levels = 8);
 /// The object, or what is left of it, in `own`, without the keys that the spec ignores.
 const Json& without_ignored(const Json& object, const RecordSpelling& spelling, Json& own);
 /// InvalidArgument: the turns' parts name `media` themselves, and so does the record's list under `key`, whose first

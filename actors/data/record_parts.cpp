@@ -1,5 +1,7 @@
 #include "actors/data/record_parts.h"
 
+#include <algorithm>
+
 #include "actors/data/placeholders.h"
 #include "actors/data/record_fields.h"
 #include "actors/data/record_videos.h"
@@ -59,30 +61,23 @@ Result<Found> medium_of(const Json& part, const std::string& word, const std::st
   return first;
 }
 
-/// Parts without an image of their own may say which of the record's list they are, counted from 0 or from 1. They take
-/// them in their order, so the numbers must ascend.
-Status check_number(const Json& part, const std::string& where, PartNumbers& numbers) {
+/// Which of the record's list a part without an image of its own says that it is.
+std::optional<double> number_of(const Json& part) {
   const auto number = part.find("index");
-  if (number == part.end() || !number->is_number()) return {};
-  const auto index = number->get<double>();
-  if (numbers.last && !(index > *numbers.last))
-    return invalid_argument(where + " has a part of type 'image' whose 'index' is " + number->dump() +
-                            " behind one of " + Json(*numbers.last).dump() +
-                            ", but images are taken from the record's list in their order; valid: that order in the "
-                            "list too, or parts that name their images");
-  numbers.last = index;
-  return {};
+  if (number == part.end()) return std::nullopt;
+  if (number->is_number()) return number->get<double>();
+  if (!number->is_string()) return std::nullopt;
+  const auto& text = number->get_ref<const std::string&>();
+  const bool digits = !text.empty() && text.size() < 9 && text.find_first_not_of("0123456789") == std::string::npos;
+  return digits ? std::optional(std::stod(text)) : std::nullopt;
 }
 
 Status read_image_part(const Json& part, const std::string& where, const RecordSpelling& spelling, Turn& turn,
                        Record& record, PartNumbers& numbers) {
   if (turn.role != Role::kUser) return invalid_argument(where + " holds an image, but only questions may");
   TROUPE_RETURN_IF_ERROR(refuse_image_settings(part, where, spelling));
-  for (const char* name : {"image", "image_url"})
-    if (const auto holder = part.find(name); holder != part.end() && holder->is_object())
-      TROUPE_RETURN_IF_ERROR(refuse_image_settings(*holder, where, spelling));
   TROUPE_ASSIGN(const Found image, medium_of(part, "image", where));
-  if (!image) TROUPE_RETURN_IF_ERROR(check_number(part, where, numbers));
+  if (!image) numbers.push_back(number_of(part));
   turn.text += kImagePlaceholder;
   return image ? read_image(*image.value, where + "." + image.key, record.images) : Status();
 }
@@ -96,6 +91,19 @@ Status read_video_part(const Json& part, const std::string& where, const RecordS
 }
 
 }  // namespace
+
+Status check_numbers(const PartNumbers& numbers) {
+  const bool all = std::all_of(numbers.begin(), numbers.end(), [](const auto& number) { return number.has_value(); });
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (!numbers[i] || (all ? i == 0 || *numbers[i] > *numbers[i - 1] : *numbers[i] == static_cast<double>(i)))
+      continue;
+    return invalid_argument("has a part of type 'image' whose 'index' is " + Json(*numbers[i]).dump() + " in place " +
+                            std::to_string(i) +
+                            ", counted from 0, but images are taken from the record's list in their order; valid: that "
+                            "order in the list too, or parts that name their images");
+  }
+  return {};
+}
 
 Status read_parts(const Json& parts, const std::string& where, const RecordSpelling& spelling, Turn& turn,
                   Record& record, PartNumbers& numbers) {

@@ -108,11 +108,15 @@ std::span<const LossMark> loss_marks() {
 bool sets_medium(std::string_view key) {
   for (const std::string_view other : {"fps", "sample_fps", "raw_fps", "total_frames", "frame_count"})
     if (key == other) return false;  // read where there is a video, or what the file has
-  constexpr std::array<std::string_view, 32> kWords{
-      "crop",    "cropped", "bbox",       "box",     "boxes",  "rotate", "rotation", "flip",
-      "mirror",  "resize",  "resized",    "scale",   "region", "roi",    "frame",    "frames",
-      "nframes", "segment", "segments",   "clip",    "start",  "end",    "offset",   "min",
-      "max",     "pixels",  "timestamps", "indices", "fps",    "zoom",   "augment",  "sample"};
+  for (const std::string_view end : {"_id", "_url", "_name", "_score"})
+    if (key.ends_with(end)) return false;
+  constexpr std::array<std::string_view, 50> kWords{
+      "crop",    "cropped",  "cropbox", "bbox",     "box",    "boxes", "bounds",  "rect",       "polygon",
+      "coords",  "rotate",   "rotated", "rotation", "angle",  "flip",  "flipped", "hflip",      "vflip",
+      "mirror",  "resize",   "resized", "scale",    "region", "roi",   "frame",   "frames",     "nframes",
+      "segment", "segments", "clip",    "trim",     "start",  "begin", "end",     "stop",       "offset",
+      "range",   "interval", "stride",  "every",    "min",    "max",   "pixels",  "timestamps", "indices",
+      "fps",     "zoom",     "augment", "sampling", "kwargs"};
   std::string word;
   for (size_t i = 0; i <= key.size(); ++i) {
     const auto letter = static_cast<unsigned char>(i < key.size() ? key[i] : '_');
@@ -159,8 +163,8 @@ std::vector<std::string> keys_of(Column column, const RecordSpelling& spelling) 
     const auto named = spelling.columns.find(row.name);
     if (named == spelling.columns.end()) {
       auto keys = row.keys;
-      // A weight is ignored in a record, where it is not read anyway, and not in turns.
-      if (column != Column::kWeight)
+      // Of these what stands in turns is read, and what stands in the record may be ignored.
+      if (column != Column::kWeight && column != Column::kRole && column != Column::kContent)
         std::erase_if(keys, [&](const std::string& key) { return is_ignored(key, spelling); });
       return keys;
     }

@@ -56,6 +56,7 @@ class TurnReader {
                                 std::to_string(i + 1) + " is the system's too, and they differ");
       if (record_.turns.size() == 2) record_.turns.pop_back();
     }
+    TROUPE_RETURN_IF_ERROR(check_numbers(numbers_));
     return refuse_columns_beside(found.key);
   }
 

@@ -1,5 +1,6 @@
 #include "actors/data/turn_marks.h"
 
+#include <cctype>
 #include <optional>
 
 #include "actors/data/record_fields.h"
@@ -12,7 +13,12 @@ using namespace record_fields;
 /// What a mark says: true, false, 1 or 0, also as words.
 std::optional<bool> switch_of(const Json& value) {
   for (const bool on : {true, false})
-    if (value == Json(on) || value == Json(on ? 1 : 0) || value == Json(on ? "true" : "false")) return on;
+    if (value == Json(on) || value == Json(on ? 1 : 0)) return on;
+  if (!value.is_string()) return std::nullopt;
+  std::string word = value.get<std::string>();
+  for (char& c : word) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (word == "true" || word == "yes" || word == "1") return true;
+  if (word == "false" || word == "no" || word == "0") return false;
   return std::nullopt;
 }
 

@@ -75,7 +75,11 @@ class Reader {
       if (code != ARCHIVE_OK && code != ARCHIVE_WARN) return is_behind_end() ? "" : reason();
       if (members.size() >= kMostMembers) return "it has more than 2^24 members";
       const bool link = archive_entry_filetype(entry) == AE_IFLNK || archive_entry_hardlink(entry) != nullptr;
-      if (archive_entry_filetype(entry) != AE_IFREG && !link) continue;
+      if (archive_entry_filetype(entry) != AE_IFREG && !link) {
+        const auto header = static_cast<size_t>(archive_read_header_position(archive_.get()));
+        note_end(header, header);
+        continue;
+      }
       if (archive_entry_pathname(entry) == nullptr) return "a member has no name";
       if (link)
         add_link(entry, members);
@@ -99,9 +103,11 @@ class Reader {
       if (bytes_.substr(at, kBlock).find_first_not_of('\0') == std::string_view::npos) return true;
     return false;
   }
-  /// Whether an end mark follows the last member, and no archive behind it.
+  /// Whether an end mark, two empty blocks or nothing but zeros, follows the last member, and no archive behind it.
   bool is_behind_end() const {
-    return ended_ > 0 && has_end_mark(ended_, bytes_.size()) && bytes_.find("ustar", ended_) == std::string::npos;
+    const auto rest = bytes_.substr(std::min(ended_, bytes_.size()));
+    if (ended_ == 0 || rest.size() < kBlock || rest.find("ustar") != std::string_view::npos) return false;
+    return rest.substr(0, 2 * kBlock).find_first_not_of('\0') == std::string_view::npos;
   }
 
   std::string reason() const {
@@ -121,8 +127,9 @@ class Reader {
     if (key_end(member.name) == member.name.size()) return;
     const char *hard = archive_entry_hardlink(entry), *soft = archive_entry_symlink(entry);
     const auto beside = std::filesystem::path(member.name).parent_path() / (soft != nullptr ? soft : "");
-    links_.push_back(
-        {members.size(), plain_name(hard != nullptr ? hard : beside.lexically_normal().string()), hard != nullptr});
+    std::string target = plain_name(hard != nullptr ? hard : beside.lexically_normal().string());
+    while (target.ends_with('/')) target.pop_back();
+    links_.push_back({members.size(), std::move(target), hard != nullptr});
     member.fault = "is a link to '" + links_.back().target + "', which is not in the archive";
     note_end(member.offset, member.offset);
     members.push_back(std::move(member));
@@ -207,8 +214,9 @@ void TarFile::resolve(const std::vector<Link>& links) {
     const std::string folder = link.target + "/";
     const auto below = std::lower_bound(by_name_.begin(), by_name_.end(), folder,
                                         [&](uint32_t i, const std::string& name) { return members_[i].name < name; });
-    gone[link.member] =
-        !members_[link.member].fault.empty() && below != by_name_.end() && members_[*below].name.starts_with(folder);
+    const bool folder_of_all = link.target.empty() || link.target == ".";
+    const bool is_folder = folder_of_all || (below != by_name_.end() && members_[*below].name.starts_with(folder));
+    gone[link.member] = is_folder && !members_[link.member].fault.empty();
   }
   if (std::find(gone.begin(), gone.end(), true) == gone.end()) return;
   size_t kept = 0;

@@ -13,7 +13,6 @@ namespace {
 const std::vector<std::string> kColumns{"turns",  "role",    "content", "images",        "videos",
                                         "fps",    "system",  "id",      "question",      "input",
                                         "answer", "history", "weight",  "record_weight", "ignored"};
-const std::vector<std::string> kTurnKeys{"from", "value", "role", "content"};  // by which a turn is known
 const std::vector<std::string> kSpeakers{"user", "assistant", "system", "tool"};
 
 void read_take(const Section& s, DataSource& source) {
@@ -60,21 +59,32 @@ std::map<std::string, std::string> read_words(const Section& s, const std::strin
   return out;
 }
 
-/// Keys that mean nothing can mean nothing else, and turns need theirs.
-void check_ignored(const Section& columns, const std::map<std::string, std::string>& named) {
-  const auto found = named.find("ignored");
-  if (found == named.end()) return;
-  std::istringstream keys(found->second);
-  for (std::string key; std::getline(keys, key, ',');) {
+using Columns = std::map<std::string, std::string>;
+
+std::vector<std::string> ignored_keys(const Columns& columns) {
+  std::vector<std::string> keys;
+  const auto found = columns.find("ignored");
+  std::istringstream text(found == columns.end() ? "" : found->second);
+  for (std::string key; std::getline(text, key, ',');) {
     key.erase(0, key.find_first_not_of(' '));
     key.erase(key.find_last_not_of(' ') + 1);
-    if (std::find(kTurnKeys.begin(), kTurnKeys.end(), key) != kTurnKeys.end())
-      columns.bad_value("ignored", "'" + key + "'",
-                        "other keys than " + join_words(kTurnKeys) + ", of which columns role and content name others");
-    for (const auto& [name, of] : named)
-      if (name != "ignored" && of == key)
-        columns.bad_value("ignored", "'" + key + "'", "keys that no column names; " + name + " names it");
+    if (!key.empty()) keys.push_back(key);
   }
+  return keys;
+}
+
+/// The column that reads the key where one that is ignored would be, in the record: turns have these of their own.
+std::string column_of(const std::string& key, const Columns& columns) {
+  for (const auto& [name, of] : columns)
+    if (of == key && name != "ignored" && name != "role" && name != "content" && name != "weight") return name;
+  return {};
+}
+
+/// Keys that mean nothing can mean nothing else.
+void check_ignored(const Section& section, const Columns& columns) {
+  for (const auto& key : ignored_keys(columns))
+    if (const auto name = column_of(key, columns); !name.empty())
+      section.bad_value("ignored", "'" + key + "'", "keys that no column names; " + name + " names it");
 }
 
 RecordSpelling read_spelling(const Section& s) {
@@ -99,8 +109,16 @@ RecordSpelling read_spelling(const Section& s) {
   return out;
 }
 
-/// `own` goes before `shared`.
-RecordSpelling merged(RecordSpelling own, const RecordSpelling& shared) {
+/// `own` goes before `shared`: what it ignores no column of `shared` reads, and what it reads `shared` does not ignore.
+RecordSpelling merged(RecordSpelling own, RecordSpelling shared) {
+  for (const auto& key : ignored_keys(own.columns))
+    for (std::string name; !(name = column_of(key, shared.columns)).empty(); shared.columns[name] = "")
+      ;
+  std::string ignored;
+  for (const auto& key : ignored_keys(shared.columns))
+    if (column_of(key, own.columns).empty()) ignored += (ignored.empty() ? "" : ", ") + key;
+  shared.columns.erase("ignored");
+  if (!ignored.empty()) shared.columns["ignored"] = ignored;
   own.columns.insert(shared.columns.begin(), shared.columns.end());
   own.roles.insert(shared.roles.begin(), shared.roles.end());
   return own;

@@ -127,6 +127,8 @@ TEST_CASE("Keys that the spec ignores mean nothing, whatever they mean without i
       good(R"({"image": "a.png", "system": "S", "query": "q", "response": "a"})", ignoring("image, system"));
   CHECK(plain.images.empty());
   CHECK(plain.turns.size() == 2);
+  CHECK(good(R"({"content": "pic.jpg", "query": "q", "response": "a"})", ignoring("content, from")).turns.size() == 2);
+  CHECK(good(marked("", "", R"("content": "pic.jpg", )"), ignoring("content")).turns[1].text == "a");
   CHECK(good(R"({"loss": 2.31, "query": "q", "response": "a"})", ignoring("loss")).turns[1].weight == 1);
   CHECK(good(marked("", R"(, "loss": false)"), ignoring("loss")).turns[1].weight == 0);  // what turns say is read
   CHECK(good(R"({"messages": [], "conversations": [{"from": "human", "value": "q"}, {"from": "gpt", "value": "a"}]})",

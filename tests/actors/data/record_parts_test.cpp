@@ -89,6 +89,15 @@ TEST_CASE(
   CHECK(says(asked(R"({"type": "video"})", R"("videos": [{"path": "a.mp4", "end": 3}], )"), "has a video with 'end'"));
   CHECK(says(asked(R"({"type": "video"})", R"("videos": ["a.mp4"], "max_frames": 4, )"), "'max_frames' stands beside"));
   CHECK(says(asked(R"({"type": "video", "video": "a.mp4", "do_sample_frames": false})"), "with 'do_sample_frames'"));
+  for (const std::string key :
+       {R"("trim": [0, 1])", R"("options": {"video_start": 1})", R"("video_kwargs": {"fps": 1})"})
+    CHECK(says(asked(R"({"type": "video", "video": "a.mp4", )" + key + "}"), "has a video with '"));
+  for (const std::string key :
+       {R"("images_kwargs": {"max_pixels": 9})", R"("cropBox": [1])", R"("do_center_crop": true)",
+        R"("do_resize": false)", R"("options": {"a": {"crop": [1]}})"})
+    CHECK(says(asked(R"({"type": "image", "image": "a.png", )" + key + "}"), "has an image with '"));
+  CHECK(good(asked(R"({"type": "image", "image": "a.png", "clip_score": 0.3, "frame_id": 7, "do_resize": true})"))
+            .images.size() == 1);
   CHECK(good(asked(R"({"type": "video", "video": "a.mp4", "do_sample_frames": true, "raw_fps": 25})")).videos.size() ==
         1);
   const std::string described =
@@ -116,14 +125,23 @@ TEST_CASE("Numbers of parts must be those in which the record's images are taken
   };
   CHECK(good(numbered(0, 1)).turns[0].text == "<image>and<image>");
   CHECK(good(numbered(1, 2)).images.size() == 2);
-  CHECK(says(numbered(1, 0), "has a part of type 'image' whose 'index' is 0 behind one of 1.0, but images are taken "));
-  CHECK(says(numbered(0, 0), "whose 'index' is 0 behind one of 0.0"));
+  CHECK(
+      says(numbered(1, 0), "has a part of type 'image' whose 'index' is 0.0 in place 1, counted from 0, but images "));
+  CHECK(says(numbered(0, 0), "whose 'index' is 0.0 in place 1"));
+  const auto with = [](const std::string& first, const std::string& second) {
+    return asked(R"({"type": "image")" + first + R"(}, {"type": "image")" + second + "}",
+                 R"("images": ["a.png", "b.png"], )");
+  };
+  CHECK(says(with(R"(, "index": "1")", R"(, "index": "0")"), "whose 'index' is 0.0 in place 1"));
+  CHECK(says(with(R"(, "index": 1)", ""), "whose 'index' is 1.0 in place 0"));
+  CHECK(good(with("", R"(, "index": 1)")).images.size() == 2);
+  CHECK(good(with(R"(, "index": "left")", R"(, "index": "a")")).images.size() == 2);
   CHECK(good(numbered(1, 0), {{{"ignored", "index"}}, {}}).images.size() == 2);
   const std::string turn = R"([{"type": "image", "index": 1}]}, {"role": "assistant", "content": "a"})";
   CHECK(says(
       R"({"images": ["a.png", "b.png"], "messages": [{"role": "user", "content": )" + turn +
           R"(, {"role": "user", "content": [{"type": "image", "index": 0}]}, {"role": "assistant", "content": "b"}]})",
-      "turn 3 has a part of type 'image' whose 'index' is 0 behind"));
+      "whose 'index' is 0.0 in place 1"));
   CHECK(good(asked(R"({"type": "image", "image": "a.png", "index": 5})")).images.size() == 1);
 }
 

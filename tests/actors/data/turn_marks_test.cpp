@@ -25,8 +25,9 @@ TEST_CASE("Marks of other programs are refused where they would change what is l
 
 TEST_CASE("Marks in a record that would leave its answers out are refused, and what may be a label is not") {
   const auto with = [](const std::string& key) { return R"({"query": "q", "response": "a", )" + key + "}"; };
-  for (const std::string key : {R"("train": false)", R"("loss_mask": [0, 1])", R"("compute_loss": 0)",
-                                R"("mask_history": true)", R"("no_loss": "true")"})
+  for (const std::string key :
+       {R"("train": false)", R"("loss_mask": [0, 1])", R"("compute_loss": 0)", R"("mask_history": true)",
+        R"("no_loss": "true")", R"("train": "False")", R"("trainable": "0")", R"("compute_loss": "No")"})
     CHECK(says(with(key), "in the record and is not read there; valid: 'loss' beside each answer"));
   for (const std::string key : {R"("train": true)", R"("train": "split-3")", R"("mask": true)", R"("mask": "m.txt")",
                                 R"("ignore": 1)", R"("loss_mask": null)", R"("mask_history": false)"})

@@ -84,7 +84,7 @@ def main():
                                    ("x/002.png", tarfile.SYMTYPE, "../x/003.png"), ("x/003.json", None, ""), ("x/003.png", None, ""),
                                    ("x/004.json", None, ""), ("x/004.png", tarfile.SYMTYPE, "../../elsewhere.png"),
                                    ("x/005.json", tarfile.LNKTYPE, "x/000.json"), ("x/005.png", tarfile.SYMTYPE, "005.png"),
-                                   ("x/latest", tarfile.SYMTYPE, "x"), ("x/latest.v2", tarfile.SYMTYPE, "../x"),
+                                   ("x/latest", tarfile.SYMTYPE, "x"), ("x/latest.v2", tarfile.SYMTYPE, "../x/"), ("x/top.v1", tarfile.SYMTYPE, ".."),
                                    ("x/006.json", None, ""), ("x/006.png", tarfile.SYMTYPE, "002.png"),
                                    ("x/007.json", None, ""), ("x/007.png", tarfile.SYMTYPE, "004.png")):
             if kind is None:

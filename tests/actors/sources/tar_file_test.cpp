@@ -117,6 +117,15 @@ TEST_CASE(
     CHECK((*more)->fault().empty());
     CHECK((*more)->members().size() == members);
   }
+  // A header that is damaged is no end, whatever zeros stand behind it.
+  for (const char fill : {'\xA5', '\0'}) {
+    std::string header = fixture::contents(shard("shard.tar"));
+    const size_t last = header.find("x/003.txt");
+    REQUIRE(last != std::string::npos);
+    const auto broken = TarFile::open(scratch.write("broken.tar", header.replace(last, 512, std::string(512, fill))));
+    REQUIRE(broken.ok());
+    CHECK_FALSE((*broken)->fault().empty());
+  }
   const auto damaged = TarFile::open(scratch.write("damaged.tar", one + "x" + one));
   REQUIRE(damaged.ok());
   CHECK_FALSE((*damaged)->fault().empty());

@@ -189,12 +189,20 @@ TEST_CASE("Paths that are no one file of records, and ignored keys in a list, ar
   says("path: \"shards/*.tar\"", "one file; several are sources of their own");
   says("path: \"shards/{000..009}.tar\"", "one file; several are sources of their own");
   says("path: a.json, columns: {ignored: [a, b]}", "keys in one text, with commas between");
-  says("path: a.json, columns: {ignored: \"label, from\"}", "other keys than from, value, role, content");
   says("path: a.json, columns: {ignored: pic, images: pic}", "keys that no column names; images names it");
   says("path: \"" + std::string(300, '*') + ".json\"", "one file; several are sources of their own");
   CHECK(folder.parse("  sources: [{path: a.json, columns: {ignored: \"label, image\"}}]\n").ok());
   folder.write("dataset_info.json", kInfo);
   CHECK(folder.parse("  sources: [{path: dataset_info.json, datasets: page}]\n").ok());
+  const auto one = folder.parse(
+      "  columns: {images: photo, id: key, ignored: \"logo, sound\"}\n"
+      "  sources: [{path: a.json, columns: {ignored: photo}}, {path: b.json, columns: {videos: sound}}, {path: c.json, "
+      "columns: {weight: loss, ignored: loss}}]\n");
+  REQUIRE(one.ok());
+  using Columns = std::map<std::string, std::string>;
+  CHECK(one->data.sources[0].spelling.columns == Columns{{"images", ""}, {"id", "key"}, {"ignored", "photo"}});
+  CHECK(one->data.sources[1].spelling.columns ==
+        Columns{{"images", "photo"}, {"id", "key"}, {"ignored", "logo"}, {"videos", "sound"}});
   folder.write("odd{1}.json", "[]");
   CHECK(folder.parse("  sources: [{path: \"odd{1}.json\"}]\n").ok());
 }
