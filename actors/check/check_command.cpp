@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -152,7 +154,7 @@ Status write_page(const Arguments& a, const Data& d, const std::string& report) 
   std::ofstream out(a.html, std::ios::binary);
   out << page;
   out.close();
-  return out ? Status() : invalid_argument("--html " + a.html + " cannot be written");
+  return out ? Status() : invalid_argument("--html " + a.html + " cannot be written: " + std::strerror(errno));
 }
 
 Result<int> run(int argc, char** argv) {

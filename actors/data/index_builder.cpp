@@ -102,7 +102,8 @@ class IndexBuild {
     if (!done.look.cached) read_bytes_ += static_cast<int64_t>(done.block.end - done.block.begin);
     for (size_t i = 0; i < done.look.entries.size(); ++i) {
       const BlockEntry& entry = done.look.entries[i];
-      found_.back().named |= entry.named;
+      found_.back().named.held |= entry.named.held;
+      found_.back().named.usual |= entry.named.usual;
       if (entry.kind == BlockEntry::Kind::kNotTaken) continue;
       ++progress_.records;
       ++index_.total_records;

@@ -129,7 +129,8 @@ class RecordReader {
         if (holds(key.c_str()))
           return invalid_argument("key '" + key + "' holds something, but the columns of the source leave " +
                                   (column == Column::kImages ? "images" : "videos") +
-                                  " out; valid: columns that name the key, or records without it");
+                                  " out; valid: columns that name the key (in dataset_info.json under the entry's "
+                                  "'columns'), or records without it");
     }
     return {};
   }

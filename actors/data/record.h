@@ -10,6 +10,7 @@
 #include "actors/data/record_medium.h"
 #include "actors/data/record_table.h"
 #include "base/config/job_spec.h"
+#include "base/data/index_block.h"
 #include "base/result.h"
 #include "base/text_place.h"
 
@@ -37,7 +38,7 @@ struct Record {
   std::vector<RecordVideo> videos;   // in reading order; placeholders.h says how the two interleave
   std::vector<Turn> turns;           // an optional system turn, then questions, each with its answer; between an answer
                                      // and the next any number of tools' turns may stand for the question
-  uint32_t named = 0;  // bit i: it has the key of the i-th of the spec's columns (named_columns); also on failure
+  NamedColumns named;                // of the spec; filled also on failure
 };
 
 /// Parses one JSON object. On failure the message is the reason for the report and `record.id` is filled if the object

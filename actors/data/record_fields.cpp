@@ -85,28 +85,38 @@ std::string_view refusal_of(const std::string& key, const Json& value, KeyPlace 
   return (refusal.of_false ? holds_nothing(value) : says_nothing(value)) ? std::string_view() : refusal.why;
 }
 
-uint32_t named_columns(const Json& object, const RecordSpelling& spelling) {
-  if (spelling.columns.empty()) return 0;
+NamedColumns named_columns(const Json& object, const RecordSpelling& spelling) {
+  if (spelling.columns.empty()) return {};
   std::vector<const Json*> turns;
   for (const auto& key : keys_of(Column::kTurns, spelling))
     if (const auto list = object.find(key); list != object.end() && list->is_array())
       for (const auto& turn : *list) turns.push_back(&turn);
-  const auto holds = [&](const Json& holder, const std::string& key, bool named) {
+  const auto holds = [](const Json& holder, const std::string& key) {
     const auto found = holder.find(key);  // of what is no object: the end
-    return found != holder.end() &&
-           (named ? !found->is_null() : !holds_nothing(*found) && !named_by_spec(key, spelling));
+    return found != holder.end() && !found->is_null();
   };
-  uint32_t mask = 0, bit = 1;
+  const auto holds_usual = [&](const Json& holder, const std::string& column) {
+    return std::ranges::any_of(usual_keys_of(column), [&](const std::string& usual) {
+      const auto found = holder.find(usual);
+      return found != holder.end() && !holds_nothing(*found) && !named_by_spec(usual, spelling);
+    });
+  };
+  NamedColumns named;
+  uint32_t bit = 1;
   for (const auto& [name, key] : spelling.columns) {
-    const auto has = [&](const Json& holder) {
-      if (!key.empty()) return holds(holder, key, true);
-      return std::ranges::any_of(usual_keys_of(name), [&](const auto& usual) { return holds(holder, usual, false); });
+    const auto look = [&](const Json& holder) {
+      if (!key.empty() && holds(holder, key))
+        named.held |= bit;
+      else if (holds_usual(holder, name))
+        named.usual |= bit;
     };
-    const bool read = name != "ignored";
-    if (read && (has(object) || std::ranges::any_of(turns, [&](const Json* turn) { return has(*turn); }))) mask |= bit;
+    if (name == "role" || name == "content" || name == "weight")
+      for (const Json* turn : turns) look(*turn);
+    else if (name != "ignored")
+      look(object);
     bit <<= 1;
   }
-  return mask;
+  return named;
 }
 
 std::string keys_text(const Json& object) {
@@ -150,6 +160,8 @@ Status read_image(const Json& item, const std::string& key, std::vector<RecordMe
   for (const char* word : {"bytes", "base64"}) {
     const auto bytes = item.find(word), path = item.find("path");  // of what is no object: the end
     if (bytes == item.end() || !(bytes->is_binary() || bytes->is_string())) continue;
+    const bool none = bytes->is_binary() ? bytes->get_binary().empty() : *bytes == Json("");
+    if (none && path != item.end() && path->is_string() && *path != Json("")) continue;
     images.push_back(bytes->is_binary() ? image_of_bytes(*bytes, path != item.end() ? &*path : nullptr, key)
                                         : inline_image(bytes->get_ref<const std::string&>()));
     return {};

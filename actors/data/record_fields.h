@@ -37,9 +37,8 @@ bool named_by_spec(const std::string& key, const RecordSpelling& spelling);
 /// Why the key is refused, by refusal_of_key: when it holds something, and says more than false, 0 or "none", which
 /// only of a preference mean something. Empty: it is not, or the spec names it.
 std::string_view refusal_of(const std::string& key, const Json& value, KeyPlace place, const RecordSpelling& spelling);
-/// Bit i: the object or one of its turns has the key that the i-th of the spec's columns names, or of a column that
-/// they leave out something under a usual key. Not of `ignored`.
-uint32_t named_columns(const Json& object, const RecordSpelling& spelling);
+/// Which of the spec's columns the object or one of its turns has.
+NamedColumns named_columns(const Json& object, const RecordSpelling& spelling);
 /// A value as a message shows it: in quotes, cut short.
 std::string quoted(std::string s);
 /// "a list", "an object", ...

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/amount_text.h"
+
 namespace troupe {
 namespace {
 
@@ -29,8 +31,7 @@ RecordScanner::RecordScanner(std::string_view bytes) : bytes_(bytes) {
   } else if (bytes[first] == '{' && is_spread(first)) {
     line_ += std::count(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(first), '\n');
     at_ = first;
-    fail("the object that begins here goes over several lines, and nothing of the file is read; " +
-         std::string(kLinesOrArray));
+    fail("the object that begins here goes over several lines; " + std::string(kLinesOrArray));
   }
 }
 
@@ -119,7 +120,10 @@ bool RecordScanner::element(RecordSpan& span) {
       return add(begin, span);
     }
   }
-  fault_ = RecordFault{span.line, span.column, "the record that begins here is cut off"};
+  fault_ =
+      RecordFault{span.line, span.column,
+                  "the record that begins here does not end: a quote, bracket or brace is missing or one too many" +
+                      not_read(begin)};
   state_ = State::kDone;
   return false;
 }
@@ -154,9 +158,15 @@ void RecordScanner::skip_space() {
 }
 
 bool RecordScanner::fail(std::string reason) {
-  fault_ = RecordFault{line_, column_of(at_), std::move(reason)};
+  fault_ = RecordFault{line_, column_of(at_), std::move(reason) + not_read(at_)};
   state_ = State::kDone;
   return false;
+}
+
+std::string RecordScanner::not_read(size_t from) const {
+  if (bytes_.find_first_not_of("] \t\r\n", from) == std::string_view::npos) return {};
+  return "; nothing of the file from here on is read (" + bytes_text(static_cast<int64_t>(bytes_.size() - from)) +
+         " of " + bytes_text(static_cast<int64_t>(bytes_.size())) + ")";
 }
 
 bool RecordScanner::finish() {

@@ -53,6 +53,8 @@ class RecordScanner {
   bool add(size_t begin, RecordSpan& span);
   bool fail(std::string reason);
   bool finish();
+  /// How much of the file is lost behind a fault, for its message.
+  std::string not_read(size_t from) const;
   /// Of a byte that may lie at the end; a line is short compared with what was gone through to get there, or it is the
   /// record itself.
   int64_t column_of(size_t at) const;

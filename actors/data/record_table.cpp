@@ -92,16 +92,19 @@ constexpr std::array<RefusedRow, 26> kRefused{{
 }  // namespace
 
 std::span<const LossMark> loss_marks() {
-  static constexpr std::array<LossMark, 27> kMarks{
-      {{"train", true, true},         {"trainable", true, true},      {"training", true, false},
-       {"learn", true, true},         {"supervised", true, false},    {"supervise", true, true},
-       {"compute_loss", true, true},  {"calculate_loss", true, true}, {"loss_mask", true, true},
-       {"loss_masks", true, true},    {"loss_weight", true, true},    {"sample_weight", true, true},
-       {"is_trainable", true, true},  {"do_train", true, true},       {"should_train", true, true},
-       {"train_on_turn", true, true}, {"use_loss", true, true},       {"no_train", false, true},
-       {"mask", false, false},        {"masked", false, false},       {"is_masked", false, false},
-       {"ignore", false, false},      {"ignore_loss", false, true},   {"mask_loss", false, true},
-       {"mask_history", false, true}, {"no_loss", false, true},       {"skip_loss", false, true}}};
+  static constexpr std::array<LossMark, 36> kMarks{
+      {{"train", true, true},          {"trainable", true, true},       {"training", true, false},
+       {"learn", true, true},          {"supervised", true, false},     {"supervise", true, true},
+       {"compute_loss", true, true},   {"calculate_loss", true, true},  {"loss_mask", true, true},
+       {"loss_masks", true, true},     {"loss_weight", true, true},     {"sample_weight", true, true},
+       {"is_trainable", true, true},   {"do_train", true, true},        {"should_train", true, true},
+       {"train_on_turn", true, true},  {"use_loss", true, true},        {"no_train", false, true},
+       {"mask", false, false},         {"masked", false, false},        {"is_masked", false, false},
+       {"ignore", false, false},       {"ignore_loss", false, true},    {"mask_loss", false, true},
+       {"step_loss_mask", true, true}, {"turn_loss_mask", true, true},  {"assistant_loss_mask", true, true},
+       {"assistant_mask", true, true}, {"response_mask", true, true},   {"train_mask", true, true},
+       {"token_weight", true, true},   {"loss_multiplier", true, true}, {"use_for_training", true, true},
+       {"mask_history", false, true},  {"no_loss", false, true},        {"skip_loss", false, true}}};
   return kMarks;
 }
 
@@ -213,6 +216,7 @@ std::string speaker_words(const RecordSpelling& spelling) {
 }
 
 KeyRefusal refusal_of_key(const std::string& key, KeyPlace place) {
+  if (key.starts_with("rejected_")) return {"is of preference data, which is not trained"};
   for (const auto& row : kRefused) {
     if (key != row.key) continue;
     if (row.in == In::kTurns && place != KeyPlace::kTurn) return {};

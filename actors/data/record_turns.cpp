@@ -32,6 +32,11 @@ class TurnReader {
  private:
   /// Which of the columns that are read a record without turns could have had.
   std::string no_turns() const {
+    const bool list = !object_.empty() && std::all_of(object_.begin(), object_.end(), [](const Json& entry) {
+      return entry.is_object() && (entry.contains("file_name") || entry.contains("hf_hub_url"));
+    });
+    if (list)
+      return "is a list of data sets as LLaMA-Factory keeps it; valid: datasets: [NAMES] beside the source's path";
     const auto turns = keys_of(Column::kTurns, spelling_), answer = keys_of(Column::kAnswer, spelling_);
     auto question = keys_of(Column::kQuestion, spelling_);
     if (question.empty()) question = keys_of(Column::kInput, spelling_);

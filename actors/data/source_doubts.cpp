@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iterator>
 #include <map>
 #include <set>
 
@@ -11,16 +10,12 @@
 namespace troupe {
 namespace {
 
+constexpr const char* kRemedy = "; valid: columns that name the key, or name it under ignored";
+
 std::string file_of(const DataSource& source) {
   std::error_code failed;
   const auto file = std::filesystem::weakly_canonical(source.path, failed);
   return failed ? source.path : file.string();
-}
-
-/// Whether the records have the key of the source's column, or of one that it leaves out something under a usual key.
-bool has(const DataSource& source, const ColumnsFound& found, const std::string& column) {
-  const auto& columns = source.spelling.columns;
-  return (found.named >> std::distance(columns.begin(), columns.find(column)) & 1u) != 0;
 }
 
 std::string words_of(const std::vector<std::string>& keys) {
@@ -33,28 +28,34 @@ std::string words_of(const std::vector<std::string>& keys) {
 
 std::vector<std::string> column_doubts(const std::vector<DataSource>& sources, const std::vector<ColumnsFound>& found) {
   std::map<std::string, std::vector<std::string>> doubts;  // and of which sources
-  std::set<std::string> held;                              // of those, what another source takes back
+  std::set<std::string> elsewhere;                         // of those, what another source takes back
   for (size_t s = 0; s < sources.size(); ++s) {
+    uint32_t bit = 1;
     for (const auto& [name, key] : sources[s].spelling.columns) {
-      const auto& usual = usual_keys_of(name);
-      const bool there = has(sources[s], found[s], name);
+      const bool held = (found[s].named.held & bit) != 0, usual = (found[s].named.usual & bit) != 0;
+      bit <<= 1;
       if (name == "ignored" || !found[s].samples) continue;
-      if (key.empty() && there)
-        doubts["records have something under " + words_of(usual) + ", which the columns of the source leave out"]
+      const auto& keys = usual_keys_of(name);
+      if (usual && key.empty() && name != "id")
+        doubts["records have something under " + words_of(keys) + ", which the columns of the source leave out" +
+               kRemedy]
             .push_back(sources[s].path);
-      const bool usually = std::find(usual.begin(), usual.end(), key) != usual.end();
-      if (key.empty() || usually) continue;
+      if (usual && !key.empty() && name != "id")
+        doubts["records without '" + key + "' have something under " + words_of(keys) +
+               ", which is not read, as columns " + "name '" + key + "' for '" + name + "'" + kRemedy]
+            .push_back(sources[s].path);
+      if (key.empty() || std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
       const std::string none =
           "no record that is read has anything under '" + key + "', which columns name for '" + name + "'";
-      if (there)
-        held.insert(none);
+      if (held)
+        elsewhere.insert(none);
       else
         doubts[none].push_back(sources[s].path);
     }
   }
   std::vector<std::string> texts;
   for (const auto& [doubt, of] : doubts)
-    if (held.count(doubt) == 0)
+    if (elsewhere.count(doubt) == 0)
       texts.push_back(of[0] + (of.size() > 1 ? " and " + std::to_string(of.size() - 1) + " more: " : ": ") + doubt);
   return texts;
 }
@@ -76,7 +77,9 @@ std::vector<std::string> shared_doubts(const std::vector<DataSource>& data, cons
   std::vector<std::string> doubts;
   for (const DataSource& source : eval)
     if (trained.count(file_of(source)) > 0)
-      doubts.push_back(source.path + " is trained on and evaluated on; valid: files of their own, or eval.split");
+      doubts.push_back(
+          source.path +
+          " is among data.sources and eval.sources: a loss on what is trained on is not that of held-out records");
   return doubts;
 }
 

@@ -5,17 +5,19 @@
 #include <vector>
 
 #include "base/config/job_spec.h"
+#include "base/data/index_block.h"
 
 /// What is no fault of a record, and still is hardly meant: words for a person. Pure functions but for the file system.
 namespace troupe {
 
 /// What the records of a source have of its columns.
 struct ColumnsFound {
-  uint32_t named = 0;  // BlockEntry::named of all of them
+  NamedColumns named;  // of all of them
   bool samples = false;
 };
-/// Where the columns of sources and what their records have (one each) do not fit together. A column that is named as
-/// it would be without the spec may well be absent, and one that several sources name need not be in all of them.
+/// Where the columns of sources and what their records have (one each) do not fit together: keys that no record has
+/// (but for one that is named as it would be without the spec, and one that another source has), and usual keys that
+/// are not read because of a column.
 std::vector<std::string> column_doubts(const std::vector<DataSource>& sources, const std::vector<ColumnsFound>& found);
 /// Sources that are one file.
 std::vector<std::string> twice_doubts(const std::vector<DataSource>& sources);

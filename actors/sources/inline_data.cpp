@@ -27,9 +27,10 @@ Result<std::string> decode_inline_data(std::string_view uri) {
   if (!uri.substr(0, comma).ends_with(";base64"))
     return invalid_argument("is a data URI that is not in base64; " + std::string(kValid));
   std::string text(uri.substr(comma + 1));
+  std::erase_if(text, [](char c) { return c == '\r' || c == '\n'; });  // lines, as MIME has them
   while (!text.empty() && text.back() == '=') text.pop_back();
   const size_t bytes = text.size() / 4 * 3 + (text.size() % 4 == 0 ? 0 : text.size() % 4 - 1);
-  const bool whole = text.size() % 4 != 1 && text.find_first_of("= \t\r\n") == std::string::npos;
+  const bool whole = text.size() % 4 != 1 && text.find_first_of("= \t") == std::string::npos;
   text.append((4 - text.size() % 4) % 4, '=');
   if (!whole || text.size() > static_cast<size_t>(std::numeric_limits<int>::max()))
     return invalid_argument("is a data URI whose base64 is damaged");

@@ -92,8 +92,12 @@ Result<MediaBytes> PictureRoot::open(const std::string& path, const std::string&
   if (!mapped.ok()) {
     Error reason = mapped.error();
     std::error_code ignored;
-    if (fs::path(path).is_relative() && !fs::exists(file, ignored))
-      reason.message += "; valid: a file there, or another image_root";
+    if (!fs::exists(file, ignored))
+      reason.message +=
+          std::string("; valid: a file there") + (fs::path(path).is_relative() ? ", or another image_root" : "") +
+          (shard_ != nullptr ? ", a member of the archive, or columns: {ignored: KEY} where the record's own "
+                               "members are meant"
+                             : "");
     return wrap(reason, name);
   }
   const auto bytes = (*mapped)->bytes();

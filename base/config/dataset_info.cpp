@@ -34,6 +34,12 @@ const std::vector<std::string> kElsewhere{"hf_hub_url", "ms_hub_url", "om_hub_ur
 const std::map<std::string, std::string> kAlpaca{{"question", "instruction"}, {"input", "input"}, {"answer", "output"}};
 const std::map<std::string, std::string> kSharegpt{{"turns", "conversations"}};
 
+std::vector<std::string> names_of(const std::map<std::string, std::string>& table) {
+  std::vector<std::string> names;
+  for (const auto& [name, ours] : table) names.push_back(name);
+  return names;
+}
+
 Status read_columns(const Json& columns, RecordSpelling& spelling) {
   if (!columns.is_object())
     return invalid_argument(std::string("key 'columns' is of type ") + columns.type_name() + ", not an object");
@@ -46,7 +52,8 @@ Status read_columns(const Json& columns, RecordSpelling& spelling) {
     if (known != kColumns.end())
       spelling.columns[known->second] = key.get<std::string>();
     else if (name != key.get<std::string>())
-      return invalid_argument("column '" + name + "' (key '" + key.get<std::string>() + "') is not read");
+      return invalid_argument("column '" + name + "' (key '" + key.get<std::string>() +
+                              "') is not read; valid: " + join_words(names_of(kColumns)));
   }
   return {};
 }

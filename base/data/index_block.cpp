@@ -11,9 +11,9 @@
 namespace troupe {
 namespace {
 
-constexpr std::string_view kMagic = "TRPBLCK3";
+constexpr std::string_view kMagic = "TRPBLCK4";
 constexpr size_t kChecked = 16;  // offset of the first byte that the checksum covers
-constexpr size_t kLeastEntryBytes = 45, kLeastSeenBytes = 16;
+constexpr size_t kLeastEntryBytes = 49, kLeastSeenBytes = 16;
 
 void write_entry(const BlockEntry& entry, ByteWriter& w) {
   w.number(static_cast<uint8_t>(entry.kind));
@@ -51,7 +51,7 @@ BlockEntry read_entry(ByteReader& r) {
   entry.kind = static_cast<BlockEntry::Kind>(r.number<uint8_t>());
   entry.tokens = r.number<int32_t>();
   entry.supervised = r.number<int32_t>();
-  entry.named = r.number<uint32_t>();
+  entry.named = r.number<NamedColumns>();
   entry.id = r.text();
   entry.reason = r.text();
   entry.images.resize(r.count(sizeof(IndexedImage)));

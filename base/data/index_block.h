@@ -24,11 +24,17 @@ struct SeenImage {
   uint64_t stamp = 0;  // PictureRoot::stamp, of frames all together
 };
 
+/// What a record or one of its turns has of its source's columns: bit i for the i-th.
+struct NamedColumns {
+  uint32_t held = 0;   // something under the key that the column names
+  uint32_t usual = 0;  // nothing there, or the column names none, and something under a key that it has without a name
+};
+
 /// What is known of one record. Places and limits on the length are not in it: they are known without a look.
 struct BlockEntry {
   enum class Kind : uint8_t { kNotTaken, kSample, kBad } kind = Kind::kNotTaken;
   int32_t tokens = 0, supervised = 0;
-  uint32_t named = 0;  // which of the source's columns the record has: bit i, the i-th
+  NamedColumns named;
   std::vector<IndexedImage> images;
   std::string id, reason;
   std::vector<SeenImage> seen;  // of a sample as many as images; of a bad record those that were looked at

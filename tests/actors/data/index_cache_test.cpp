@@ -105,15 +105,19 @@ TEST_CASE(
     return said;
   };
   const std::vector<std::string> misspelt{
-      ": no record that is read has anything under 'sistem', which columns name for 'system'"};
+      ": no record that is read has anything under 'sistem', which columns name for 'system'",
+      ": records without 'sistem' have something under 'system', which is not read, as columns name 'sistem' for "
+      "'system'; valid: columns that name the key, or name it under ignored"};
   CHECK(doubts({{"system", "sistem"}}) == misspelt);
   CHECK(data.last.cached_blocks == 0);
   CHECK(doubts({{"system", "sistem"}}) == misspelt);
   CHECK(data.last.cached_blocks == data.last.blocks);
   const std::vector<std::string> left{
-      ": records have something under 'system', which the columns of the source leave out"};
+      ": records have something under 'system', which the columns of the source leave out; valid: columns that name "
+      "the key, or name it under ignored"};
   CHECK(doubts({{"system", ""}}) == left);
   CHECK(doubts({{"system", ""}, {"ignored", "system, other"}}).empty());
+  CHECK(doubts({{"weight", "w"}, {"question", "instruction"}}).size() == 1);
   CHECK(doubts({{"answer", "output"}, {"question", "instruction"}, {"turns", ""}}).empty());
   CHECK(doubts({{"system", "system"}, {"history", "history"}, {"id", ""}}).empty());
 }

@@ -136,5 +136,26 @@ TEST_CASE("Keys that the spec ignores mean nothing, whatever they mean without i
             .turns.size() == 2);
 }
 
+TEST_CASE("What a record has of the spec's columns, and of usual keys that a column puts out of use") {
+  const auto named = [](const std::string& json, std::map<std::string, std::string> columns) {
+    const Record record = good(json, {std::move(columns), {}});
+    return std::pair(record.named.held, record.named.usual);
+  };
+  const std::string pair = R"("query": "q", "response": "a"})";
+  CHECK(named(R"({"sys": "S", "system": "T", )" + pair, {{"system", "sys"}}) == std::pair(1u, 0u));
+  CHECK(named(R"({"system": "T", )" + pair, {{"system", "sys"}}) == std::pair(0u, 1u));
+  CHECK(named(R"({"system": "T", "sys": null, )" + pair, {{"ignored", "other"}, {"system", "sys"}}) ==
+        std::pair(0u, 2u));
+  CHECK(named(R"({"system": "T", )" + pair, {{"ignored", "system"}, {"system", "sys"}}) == std::pair(0u, 0u));
+  CHECK(named(R"({"system": "T", )" + pair, {{"system", ""}}) == std::pair(0u, 1u));
+  CHECK(named(marked("", R"(, "loss": false)"), {{"weight", "w"}}) == std::pair(0u, 1u));
+  CHECK(named(marked("", R"(, "w": 0)"), {{"weight", "w"}}) == std::pair(1u, 0u));
+  CHECK(named(marked("", "", R"("from": "x", )"), {{"role", "role"}, {"content", "content"}}) == std::pair(3u, 0u));
+  CHECK(says(marked("", "", R"("rejected_answer": "b", )"), "of preference data"));
+  CHECK(says(marked("", R"(, "step_loss_mask": 0)"), "'step_loss_mask' is '0'"));
+  const Record picture = good(R"({"images": [{"bytes": "", "path": "a.png"}], "query": "<image>", "response": "a"})");
+  CHECK(picture.images[0].path == "a.png");
+}
+
 }  // namespace
 }  // namespace troupe

@@ -54,13 +54,19 @@ TEST_CASE("D23: a break in an array's structure is named with its line") {
     return std::to_string(file.fault->line) + ": " + file.fault->reason;
   };
   CHECK(fault("[{},\n]") == "2: a comma stands before the closing ']'");
-  CHECK(fault("[{}\n{}]") == "2: ',' or ']' is due after a record");
-  CHECK(fault("[{},\n{\"a\": [1,\n2") == "2: the record that begins here is cut off");
-  CHECK(fault("[{},\n{\"a\": \"x\n") == "2: the record that begins here is cut off");
-  CHECK(fault("[{},\n,{}]") == "2: a record is due before ','");
-  CHECK(fault("[}") == "1: a record is due before '}'");
+  const auto lost = [&](const std::string& text, const std::string& reason, int bytes) {
+    CHECK(fault(text) == reason + "; nothing of the file from here on is read (" + std::to_string(bytes) + " B of " +
+                             std::to_string(text.size()) + " B)");
+  };
+  const std::string endless =
+      "the record that begins here does not end: a quote, bracket or brace is missing or one too many";
+  lost("[{}\n{}]", "2: ',' or ']' is due after a record", 3);
+  lost("[{},\n{\"a\": [1,\n2", "2: " + endless, 11);
+  lost("[{},\n{\"a\": \"x\n", "2: " + endless, 9);
+  lost("[{},\n,{}]", "2: a record is due before ','", 4);
+  lost("[}", "1: a record is due before '}'", 1);
   CHECK(fault("[{}\n") == "2: the array is not closed");
-  CHECK(fault("[{}]\nx") == "2: more text follows the closing ']'");
+  lost("[{}]\nx", "2: more text follows the closing ']'", 1);
   CHECK(fault("") == "1: the file holds no record");
   CHECK(fault(" \n ") == "1: the file holds no record");
   CHECK(find_records("[]").records.empty());

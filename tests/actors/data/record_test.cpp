@@ -218,6 +218,7 @@ TEST_CASE("D19: who speaks or where the words are in another word is refused wit
   CHECK(says(with_turns(turn + R"({"from": "gpt", "value": []})"), "'value' is an empty list; a string"));
   CHECK(says(R"({"prompt": "q", "completion": "a"})",
              "its keys: 'completion, prompt'; valid: the spec's columns, which say what others hold: {turns: KEY}"));
+  CHECK(says(R"({"a": {"file_name": "a.json"}, "b": {"hf_hub_url": "x/y"}})", "valid: datasets: [NAMES] beside"));
   CHECK(says(R"({"output": "a"})", "has no question; its keys: 'output'; valid: columns: {question: KEY}"));
   CHECK(says(R"({"instruction": "", "output": "a"})", "has no question; key 'instruction' is empty"));
   CHECK(says(R"({"messages": [{"role": "user", "content": "q"}], "chosen": "a", "rejected": "b"})",

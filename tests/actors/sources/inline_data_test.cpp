@@ -10,6 +10,7 @@ TEST_CASE("Data URIs in base64 give their bytes, padded or not") {
   CHECK(*decode_inline_data("data:;base64,Zm9vYg==") == "foob");
   CHECK(*decode_inline_data("data:image/png;base64,Zm9vYmE") == "fooba");
   CHECK(decode_inline_data("data:image/png;base64,")->empty());
+  CHECK(*decode_inline_data("data:;base64,Zm9v\r\nYg==\n") == "foob");
 }
 
 TEST_CASE("A message shows the beginning of what stands for a picture") {
