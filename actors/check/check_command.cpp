@@ -136,6 +136,10 @@ std::string memory_text(const nlohmann::json& slots) {
   return text.empty() ? text : "memory, activations not counted\n" + text;
 }
 
+void say_warnings(const Data& d) {
+  for (const std::string& warning : d.warnings) say("warning: " + printable(warning, /*keep_lines=*/false));
+}
+
 /// Whether a job can use the data, and what speaks against it: for the page.
 std::string verdict_text(const Data& d, const std::vector<std::string>& why) {
   std::string text = why.empty() ? "can be trained\n" : "cannot be trained as it is\n";
@@ -161,7 +165,7 @@ Result<int> run(int argc, char** argv) {
   TROUPE_ASSIGN(const Arguments a, read_arguments(argc, argv));
   TROUPE_ASSIGN(Data d, read_job(a));
   if (const Status s = read_records(d); !s.ok()) {
-    for (const std::string& warning : d.warnings) say("warning: " + printable(warning, /*keep_lines=*/false));
+    say_warnings(d);
     return d.spec.places.located(s.error());
   }
   const DataReport report = make_data_report(d.spec, d.spec.data.sources, d.config, d.index);
@@ -188,8 +192,7 @@ Result<int> run(int argc, char** argv) {
     for (const auto& [source, preview] : previews)
       std::cout << preview_text(preview, d.config.vision.merge_size, isatty(STDOUT_FILENO) == 1);
     std::cout << printable(text, /*keep_lines=*/true) << std::flush;
-    for (const std::string& warning : d.warnings)
-      std::cerr << "warning: " << printable(warning, /*keep_lines=*/false) << std::endl;
+    say_warnings(d);
     for (const std::string& reason : why)
       std::cerr << "troupe check: " << printable(reason, /*keep_lines=*/true) << std::endl;
   }

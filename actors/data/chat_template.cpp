@@ -7,11 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/data/template_probes.h"
-#include "actors/data/text_normalizer.h"
 #include "actors/jinja/template.h"
 #include "base/json_text.h"
 #include "base/mapped_file.h"
 #include "base/model/chat_template_files.h"
+#include "base/utf8.h"
 
 namespace troupe {
 namespace {

@@ -9,10 +9,10 @@
 #include "actors/data/record_fields.h"
 #include "actors/data/record_turns.h"
 #include "actors/data/record_videos.h"
-#include "actors/data/text_normalizer.h"
 #include "actors/data/turn_marks.h"
 #include "actors/data/unread_media.h"
 #include "base/json_text.h"
+#include "base/utf8.h"
 
 namespace troupe {
 namespace {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "actors/sources/inline_data.h"
+#include "base/config/record_spelling.h"
 
 namespace troupe::record_fields {
 namespace {
@@ -87,10 +88,6 @@ std::string_view refusal_of(const std::string& key, const Json& value, KeyPlace 
 
 NamedColumns named_columns(const Json& object, const RecordSpelling& spelling) {
   if (spelling.columns.empty()) return {};
-  std::vector<const Json*> turns;
-  for (const auto& key : keys_of(Column::kTurns, spelling))
-    if (const auto list = object.find(key); list != object.end() && list->is_array())
-      for (const auto& turn : *list) turns.push_back(&turn);
   const auto holds = [](const Json& holder, const std::string& key) {
     const auto found = holder.find(key);  // of what is no object: the end
     return found != holder.end() && !found->is_null();
@@ -110,10 +107,13 @@ NamedColumns named_columns(const Json& object, const RecordSpelling& spelling) {
       else if (holds_usual(holder, name))
         named.usual |= bit;
     };
-    if (name == "role" || name == "content" || name == "weight")
-      for (const Json* turn : turns) look(*turn);
-    else if (name != "ignored")
+    if (is_turn_column(name)) {
+      for (const auto& turns : keys_of(Column::kTurns, spelling))
+        if (const auto list = object.find(turns); list != object.end() && list->is_array())
+          std::ranges::for_each(*list, look);
+    } else if (name != "ignored") {
       look(object);
+    }
     bit <<= 1;
   }
   return named;

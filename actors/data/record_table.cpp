@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
+
+#include "actors/data/key_words.h"
+#include "base/config/record_spelling.h"
 
 namespace troupe {
 namespace {
@@ -53,6 +55,7 @@ struct RefusedRow {
   std::string_view key, why;
   enum class In { kAll, kTurns, kRecords, kColumns } in = In::kAll;  // elsewhere the word may be a label
   bool of_false = false;                                             // KeyRefusal
+  bool begins = false;                                               // any key that begins so
 };
 using In = RefusedRow::In;
 
@@ -60,7 +63,7 @@ constexpr std::string_view kCall = "is not read: write calls into the words of t
                            kThought = "is not read: write thoughts into the words of the answer";
 constexpr std::string_view kWords =
     "is not read: the spec's columns say what it is ({input: KEY}, {system: KEY}), or {ignored: KEY}";
-constexpr std::array<RefusedRow, 26> kRefused{{
+constexpr std::array<RefusedRow, 27> kRefused{{
     {"audio", "is not read yet; images, videos and text are"},
     {"audios", "is not read yet; images, videos and text are"},
     {"tools", "is not read yet: tool descriptions would have to be written into the system turn"},
@@ -86,6 +89,7 @@ constexpr std::array<RefusedRow, 26> kRefused{{
     {"rejected_images", "is of preference data, which is not trained"},
     {"positive_messages", "is of embedding data, which is not trained"},
     {"negative_messages", "is of embedding data, which is not trained"},
+    {"rejected_", "is of preference data, which is not trained", In::kAll, false, true},
     {"kto_tag", "is of preference data, which is not trained", In::kAll, true},
 }};
 
@@ -120,17 +124,9 @@ bool sets_medium(std::string_view key) {
       "segment", "segments", "clip",    "trim",     "start",  "begin", "end",     "stop",       "offset",
       "range",   "interval", "stride",  "every",    "min",    "max",   "pixels",  "timestamps", "indices",
       "fps",     "zoom",     "augment", "sampling", "kwargs"};
-  std::string word;
-  for (size_t i = 0; i <= key.size(); ++i) {
-    const auto letter = static_cast<unsigned char>(i < key.size() ? key[i] : '_');
-    const bool begins = i > 0 && std::isupper(letter) != 0 && std::islower(static_cast<unsigned char>(key[i - 1])) != 0;
-    if (begins || std::isalpha(letter) == 0) {
-      if (std::find(kWords.begin(), kWords.end(), word) != kWords.end()) return true;
-      word.clear();
-    }
-    if (std::isalpha(letter) != 0) word += static_cast<char>(std::tolower(letter));
-  }
-  return false;
+  return std::ranges::any_of(key_words(key), [&](const std::string& word) {
+    return std::find(kWords.begin(), kWords.end(), word) != kWords.end();
+  });
 }
 
 const char* role_name(Role role) {
@@ -147,19 +143,6 @@ const char* role_name(Role role) {
   return "?";
 }
 
-bool is_ignored(const std::string& key, const RecordSpelling& spelling) {
-  const auto ignored = spelling.columns.find("ignored");
-  if (ignored == spelling.columns.end()) return false;
-  std::string_view rest = ignored->second;
-  while (!rest.empty()) {
-    std::string_view one = rest.substr(0, rest.find(','));
-    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
-    one.remove_prefix(std::min(one.size(), one.find_first_not_of(' ')));
-    if (one.substr(0, one.find_last_not_of(' ') + 1) == key && !key.empty()) return true;
-  }
-  return false;
-}
-
 std::vector<std::string> keys_of(Column column, const RecordSpelling& spelling) {
   for (const auto& row : columns()) {
     if (row.column != column) continue;
@@ -167,7 +150,7 @@ std::vector<std::string> keys_of(Column column, const RecordSpelling& spelling) 
     if (named == spelling.columns.end()) {
       auto keys = row.keys;
       // Of these what stands in turns is read, and what stands in the record may be ignored.
-      if (column != Column::kWeight && column != Column::kRole && column != Column::kContent)
+      if (!is_turn_column(row.name))
         std::erase_if(keys, [&](const std::string& key) { return is_ignored(key, spelling); });
       return keys;
     }
@@ -187,7 +170,8 @@ std::set<std::string> known_keys(const RecordSpelling& spelling) {
   std::set<std::string> keys{"type", "text", "image", "image_url", "url", "path", "bytes", "base64"};  // of a part
   for (const auto& row : columns())
     for (const auto& key : keys_of(row.column, spelling)) keys.insert(key);
-  for (const auto& row : kRefused) keys.emplace(row.key);
+  for (const auto& row : kRefused)
+    if (!row.begins) keys.emplace(row.key);
   for (const LossMark& mark : loss_marks()) keys.emplace(mark.key);
   keys.emplace("label");  // of preference data
   keys.insert(kSizeSettings.begin(), kSizeSettings.end());
@@ -216,9 +200,8 @@ std::string speaker_words(const RecordSpelling& spelling) {
 }
 
 KeyRefusal refusal_of_key(const std::string& key, KeyPlace place) {
-  if (key.starts_with("rejected_")) return {"is of preference data, which is not trained"};
   for (const auto& row : kRefused) {
-    if (key != row.key) continue;
+    if (row.begins ? !key.starts_with(row.key) : key != row.key) continue;
     if (row.in == In::kTurns && place != KeyPlace::kTurn) return {};
     if (row.in == In::kRecords && place == KeyPlace::kTurn) return {};
     if (row.in == In::kColumns && place != KeyPlace::kColumns) return {};

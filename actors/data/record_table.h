@@ -35,8 +35,6 @@ const char* role_name(Role role);  // as the chat form spells it
 /// The keys that may hold `column`, in the order in which they are looked for; one key when the source names it,
 /// none when it names "". Without the keys that it ignores.
 std::vector<std::string> keys_of(Column column, const RecordSpelling& spelling);
-/// Whether the spec says that the key means nothing (columns: {ignored: "a, b"}).
-bool is_ignored(const std::string& key, const RecordSpelling& spelling);
 /// The keys of a column as the spec calls it, where no spec names others; none: it is no column.
 const std::vector<std::string>& usual_keys_of(const std::string& name);
 /// Every key that means something in a record or in a part of one, the refused ones too.

@@ -4,6 +4,7 @@
 
 #include "actors/data/placeholders.h"
 #include "actors/data/record_fields.h"
+#include "base/config/record_spelling.h"
 
 namespace troupe {
 namespace {

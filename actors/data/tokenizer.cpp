@@ -10,6 +10,7 @@
 #include "actors/data/text_normalizer.h"
 #include "base/json_text.h"
 #include "base/mapped_file.h"
+#include "base/utf8.h"
 
 namespace troupe {
 namespace {

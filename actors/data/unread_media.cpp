@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "actors/data/key_words.h"
 #include "actors/data/media_names.h"
 #include "actors/data/record_fields.h"
 #include "actors/data/record_videos.h"
@@ -34,25 +35,10 @@ struct Topic {
   bool medium() const { return kind != Kind::kNone; }
 };
 
-/// In small letters: "avatarUrl" and "image_path_2" are "avatar", "url" and "image", "path".
-std::vector<std::string> words_of(std::string_view key) {
-  std::vector<std::string> words{""};
-  char before = ' ';
-  for (const char c : key) {
-    const auto letter = static_cast<unsigned char>(c);
-    const bool begins = std::isupper(letter) != 0 && std::islower(static_cast<unsigned char>(before)) != 0;
-    if (begins || (std::isalpha(letter) == 0 && !words.back().empty())) words.emplace_back();
-    if (std::isalpha(letter) != 0) words.back() += static_cast<char>(std::tolower(letter));
-    before = c;
-  }
-  std::erase(words, "");
-  return words;
-}
-
 Topic topic_of(std::string_view key) {
   Topic topic;
   topic.only = true;
-  for (const auto& word : words_of(key)) {
+  for (const auto& word : key_words(key)) {
     const auto is_one_of = [&](const auto& list) { return std::ranges::find(list, word) != list.end(); };
     const auto begins_one_of = [&](const auto& list) {
       return std::ranges::any_of(list, [&](std::string_view begin) { return word.starts_with(begin); });
@@ -150,7 +136,7 @@ Status refuse(const std::string& where, const std::string& key, const Json& valu
   if (kind == Kind::kSound)
     return invalid_argument(where + "key '" + key + "' names sound, which is not read; valid: columns: {ignored: " +
                             key + "}, or records without it");
-  const auto words = words_of(key);
+  const auto words = key_words(key);
   const bool frames = !words.empty() && words[0] == "frames";
   const std::string word = kind == Kind::kVideo || frames ? "video" : "image",
                     what = kind == Kind::kVideo ? "videos" : "pictures";

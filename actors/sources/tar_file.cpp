@@ -76,8 +76,7 @@ class Reader {
       if (members.size() >= kMostMembers) return "it has more than 2^24 members";
       const bool link = archive_entry_filetype(entry) == AE_IFLNK || archive_entry_hardlink(entry) != nullptr;
       if (archive_entry_filetype(entry) != AE_IFREG && !link) {
-        const auto header = static_cast<size_t>(archive_read_header_position(archive_.get()));
-        note_end(header, header);
+        note_end(header(), header());
         continue;
       }
       if (archive_entry_pathname(entry) == nullptr) return "a member has no name";
@@ -115,10 +114,14 @@ class Reader {
     return text != nullptr ? text : "it is not understood";
   }
 
+  /// Where the header lies that was read last.
+  size_t header() const {
+    return std::min(bytes_.size(), static_cast<size_t>(archive_read_header_position(archive_.get())));
+  }
+
   /// Its name, and for now where its header lies.
   TarFile::Member member_of(archive_entry* entry) const {
-    const auto header = static_cast<size_t>(archive_read_header_position(archive_.get()));
-    return {plain_name(archive_entry_pathname(entry)), std::min(bytes_.size(), header), 0, 0, {}};
+    return {plain_name(archive_entry_pathname(entry)), header(), 0, 0, {}};
   }
 
   /// One of a folder, whose name has no ending, is of no sample.

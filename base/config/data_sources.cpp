@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <sstream>
 
 #include "base/config/dataset_info.h"
+#include "base/config/record_spelling.h"
 #include "base/config/scalars.h"
 
 namespace troupe {
@@ -59,32 +59,18 @@ std::map<std::string, std::string> read_words(const Section& s, const std::strin
   return out;
 }
 
-using Columns = std::map<std::string, std::string>;
-
-std::vector<std::string> ignored_keys(const Columns& columns) {
-  std::vector<std::string> keys;
-  const auto found = columns.find("ignored");
-  std::istringstream text(found == columns.end() ? "" : found->second);
-  for (std::string key; std::getline(text, key, ',');) {
-    key.erase(0, key.find_first_not_of(' '));
-    key.erase(key.find_last_not_of(' ') + 1);
-    if (!key.empty()) keys.push_back(key);
-  }
-  return keys;
-}
-
-/// The column that reads the key where one that is ignored would be, in the record: turns have these of their own.
-std::string column_of(const std::string& key, const Columns& columns) {
-  for (const auto& [name, of] : columns)
-    if (of == key && name != "ignored" && name != "role" && name != "content" && name != "weight") return name;
+/// The column that reads the key where one that is ignored would be, in the record; empty: none does.
+std::string column_of(std::string_view key, const RecordSpelling& spelling) {
+  for (const auto& [name, of] : spelling.columns)
+    if (of == key && name != "ignored" && !is_turn_column(name)) return name;
   return {};
 }
 
 /// Keys that mean nothing can mean nothing else.
-void check_ignored(const Section& section, const Columns& columns) {
-  for (const auto& key : ignored_keys(columns))
-    if (const auto name = column_of(key, columns); !name.empty())
-      section.bad_value("ignored", "'" + key + "'", "keys that no column names; " + name + " names it");
+void check_ignored(const Section& section, const RecordSpelling& spelling) {
+  for (const auto key : ignored_keys(spelling))
+    if (const auto name = column_of(key, spelling); !name.empty())
+      section.bad_value("ignored", "'" + std::string(key) + "'", "keys that no column names; " + name + " names it");
 }
 
 RecordSpelling read_spelling(const Section& s) {
@@ -99,7 +85,7 @@ RecordSpelling read_spelling(const Section& s) {
                         name == "ignored" ? "keys, with commas between" : "the key that turns keep it under");
     out.columns[name] = key;
   }
-  check_ignored(columns, out.columns);
+  check_ignored(columns, out);
   const Section roles = s.present() ? s.section("roles") : s;
   for (auto& [word, speaker] : read_words(s, "roles", join_words(kSpeakers), /*may_be_empty=*/false)) {
     if (std::find(kSpeakers.begin(), kSpeakers.end(), speaker) == kSpeakers.end())
@@ -111,12 +97,12 @@ RecordSpelling read_spelling(const Section& s) {
 
 /// `own` goes before `shared`: what it ignores no column of `shared` reads, and what it reads `shared` does not ignore.
 RecordSpelling merged(RecordSpelling own, RecordSpelling shared) {
-  for (const auto& key : ignored_keys(own.columns))
-    for (std::string name; !(name = column_of(key, shared.columns)).empty(); shared.columns[name] = "")
-      ;
+  for (const auto key : ignored_keys(own))
+    for (auto& [name, of] : shared.columns)
+      if (of == key && name != "ignored" && !is_turn_column(name)) of.clear();
   std::string ignored;
-  for (const auto& key : ignored_keys(shared.columns))
-    if (column_of(key, own.columns).empty()) ignored += (ignored.empty() ? "" : ", ") + key;
+  for (const auto key : ignored_keys(shared))
+    if (column_of(key, own).empty()) ignored += (ignored.empty() ? "" : ", ") + std::string(key);
   shared.columns.erase("ignored");
   if (!ignored.empty()) shared.columns["ignored"] = ignored;
   own.columns.insert(shared.columns.begin(), shared.columns.end());

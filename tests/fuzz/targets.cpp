@@ -12,7 +12,6 @@
 #include "actors/data/record_file.h"
 #include "actors/data/record_table.h"
 #include "actors/data/template_probes.h"
-#include "actors/data/text_normalizer.h"
 #include "actors/images/image_file.h"
 #include "actors/parquet/parquet_rows.h"
 #include "actors/parquet/row_pool.h"
@@ -21,6 +20,7 @@
 #include "actors/video/video_files.h"
 #include "base/data/index_block.h"
 #include "base/data/sample_index.h"
+#include "base/utf8.h"
 #include "tests/actors/data/fixture.h"
 #include "tests/actors/parquet/parquet_fixture.h"
 
